@@ -1,0 +1,74 @@
+/**
+ * A preset: what one connector's dialect needs, as data (DESIGN §2, §8 "Preset keys"). Read from config/presets/*.yaml by
+ * config/preset-file.ts, used by translate/ and core/. Matching is by literal text, never by regular expression.
+ */
+
+export type OutcomeClass = 'sent' | 'temporary' | 'permanent' | 'auth' | 'in_doubt'
+
+/** Top-level payload field → the literal values that match. An empty condition always holds. */
+export type Condition = Readonly<Record<string, readonly (string | number)[]>>
+
+export interface ReplyRule {
+  /** Fields of the push that is answered; the first rule whose condition holds is used. */
+  readonly when: Condition
+  /** A tool id, or "{reply.tool_id}": the tool that the push itself names. */
+  readonly tool: string
+  /** Argument name → template. "{text}" is the part; "{name}" or "{reply.name}" is a field of the push that is answered. */
+  readonly arguments: Readonly<Record<string, string>>
+  readonly result: {
+    /** Result field that must hold one of the values, else the outcome is in doubt. */
+    readonly sentWhen: Condition
+    /** Result field whose value proves the sending; null = none needed. "", 0 and absence prove nothing. */
+    readonly proof: string | null
+    /** Result field that names the recipient, and the push field it must equal; null = the tool does not say. */
+    readonly recipient: { readonly field: string; readonly equals: string } | null
+  }
+  /** `retry` only for a tool known to be idempotent. */
+  readonly inDoubt: 'dead_letter' | 'retry'
+  /** The connector answers whoever wrote last, so a final for an earlier writer must be refused (issue: turns). */
+  readonly lastChatOnly: boolean
+}
+
+export interface Preset {
+  readonly name: string
+  /** Raised with any change of meaning; stands in every record that the preset shaped. */
+  readonly version: number
+  readonly cardIds: readonly string[]
+  /** Payload fields that identify a message within its channel. One passes unchanged, several are hashed. */
+  readonly identity: readonly string[]
+  readonly fields: {
+    /** Target event time in Unix ms; the first usable one. */
+    readonly time: readonly string[]
+    readonly sender: readonly string[]
+    readonly name: readonly string[]
+    /** Fields any of which `accept` may name: conversation or sender ids. */
+    readonly acceptable: readonly string[]
+  }
+  /**
+   * Fields that make the conversation inside a channel; each entry is a list of alternatives, the first present one counts.
+   * Empty: the channel is one conversation.
+   */
+  readonly conversation: readonly (readonly string[])[]
+  /** When a push comes from a group. No sign of a group = private. */
+  readonly groupWhen: readonly Condition[]
+  /** What counts as a user message; a field that is absent does not decide. */
+  readonly userMessageWhen: Condition
+  /** `text`, `content` and `activation_message` are the connector's own wrapper and never the user's words. */
+  readonly wrapperText: boolean
+  /** Leading words that start with one of these are placeholders, not the user's ("@_user_"). */
+  readonly stripLeading: readonly string[]
+  readonly reorderWindowMs: number
+  readonly reply: readonly ReplyRule[]
+  /** Rule for messages that answer nobody (system-initiated): its tool and arguments; null = `no_reply_target`. */
+  readonly defaultTarget: ReplyRule | null
+  readonly targetTtlMs: number
+  readonly textLimit: { readonly max: number; readonly unit: 'code_points' | 'utf16' | 'bytes' }
+  readonly outcomes: readonly { readonly contains: string; readonly class: Exclude<OutcomeClass, 'sent'> }[]
+  readonly hiddenTools: readonly string[]
+  /** Result fields of a relayed tool call that an agent may see. */
+  readonly resultFields: readonly string[]
+  readonly whileClosed: 'lost' | 'queued' | 'unknown'
+  readonly pauseReading: 'safe' | 'lossy'
+  /** `generic` only: infer reply tool from the Card where no rule fits. */
+  readonly inferReply: boolean
+}
