@@ -10,12 +10,13 @@ import type { JsonObject } from '../protocol/packet.js'
 export const RECORD_VERSION = 1
 
 /**
- * `route`: one record of ids, Card, Skill, last-alive time. `channel`: the id map and what a channel remembers. `inbound`:
+ * `route`: one record of ids, Card, Skill, last-alive time. `channel`: the id map. `turn`: who talks in a
+ * channel and where answers go. `inbound`:
  * waiting messages without their words. `body`: words and files of waiting messages and dead letters. `completed`: ids of
  * ended inbound messages; `completed_order` sorts them by channel and end of retention. `outbound`: finals, running and
  * ended; `outbound_order` sorts the ended ones the same way. `dead_letter`: messages that ended undelivered.
  */
-export const RECORD_KINDS = ['route', 'channel', 'inbound', 'body', 'completed', 'completed_order', 'outbound', 'outbound_order', 'dead_letter'] as const
+export const RECORD_KINDS = ['route', 'channel', 'turn', 'inbound', 'body', 'completed', 'completed_order', 'outbound', 'outbound_order', 'dead_letter'] as const
 export type RecordKind = (typeof RECORD_KINDS)[number]
 
 /** One change of a batch. */
@@ -132,7 +133,6 @@ export interface OutboundStep {
 export interface TerminalAck {
   readonly status: 'accepted' | 'rejected'
   readonly code: string | null
-  readonly message: string | null
 }
 
 /** A final from its takeover to the end of its idempotency (key: `outboundKey`). */
@@ -156,7 +156,20 @@ export interface OutboundRecord {
   readonly journal: readonly JournalEntry[]
 }
 
-/** What a channel remembers (key: `channelKey`). */
+/** Who talks in a channel and where answers go (key: `channelKey`); the core's, as the id map is the route's. */
+export interface TurnRecord {
+  readonly v: typeof RECORD_VERSION
+  readonly channelId: ChannelId
+  /** Conversations seen, oldest first, at most MAX_CONVERSATIONS. */
+  readonly conversations: readonly ConversationKey[]
+  /** Reply target of the latest message. */
+  readonly target: ReplyTarget | null
+}
+
+/** How many conversations of one channel are told apart (DESIGN §4 Turns rule 1). */
+export const MAX_CONVERSATIONS = 200
+
+/** The id map of a channel, and its last Descriptor (key: `channelKey`). */
 export interface ChannelRecord {
   readonly v: typeof RECORD_VERSION
   readonly channelId: ChannelId
@@ -168,9 +181,6 @@ export interface ChannelRecord {
   /** Whether it was ever signed in: others are removed an hour after their last xAgent link. */
   readonly everConnected: boolean
   readonly lastLinkGoneAt: number | null
-  readonly conversations: readonly ConversationKey[]
-  /** Latest reply target of the channel's latest conversation. */
-  readonly target: ReplyTarget | null
 }
 
 /** One route's own facts (key: ROUTE_KEY). */

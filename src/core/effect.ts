@@ -1,0 +1,65 @@
+/** What a channel wants done. Shells perform effects in order; a commit names the event that follows it. */
+import type { ChannelId, LinkId, MessageId, PacketId, ToolId } from '../protocol/ids.js'
+import type { JsonObject } from '../protocol/packet.js'
+import type { ChannelEvent, Transmission } from './event.js'
+import type { Certainty, DeadLetterReason, Direction, InboundOutcome, OutboundOutcome } from './outcome.js'
+import type { Change } from './record.js'
+
+/** The answer to one transmission of a final (v2 §7). */
+export type Verdict =
+  | { readonly status: 'accepted' | 'duplicate' }
+  | { readonly status: 'rejected'; readonly code: string; readonly message?: string; readonly retryable: boolean }
+
+/** One message that ended (or was put off): the source of its log line, its counter and its ledger entry. */
+export interface Ended {
+  readonly type: 'ended'
+  readonly direction: Direction
+  readonly outcome: InboundOutcome | OutboundOutcome
+  readonly reason: DeadLetterReason | null
+  readonly code: string | null
+  /** Connector's words without secrets, or a reason of ours; for the log only. */
+  readonly detail: string | null
+  readonly certainty: Certainty
+  readonly messageId: MessageId
+  readonly originalId: string | null
+  readonly attempts: number
+  /** Ms from takeover to end. */
+  readonly ageMs: number
+  /** False only for an outcome that never entered *pending* as a unit of its own (`deferred`). */
+  readonly inLedger: boolean
+  readonly deadLetterId: string | null
+}
+
+/** One transmission of a waiting message; `cause` is null for its first. The shell reads the words by `seq`. */
+export interface Transmit {
+  readonly type: 'transmit'
+  readonly link: LinkId
+  readonly as: ChannelId
+  readonly packetId: PacketId
+  readonly seq: number
+  readonly messageId: MessageId
+  readonly createdAt: number
+  readonly cause: RedeliveryCause | null
+}
+
+export type Effect =
+  | { readonly type: 'received'; readonly direction: Direction }
+  | { readonly type: 'find_completed'; readonly arrival: number; readonly messageId: MessageId }
+  | { readonly type: 'find_outbound'; readonly messageId: MessageId; readonly purpose: 'redelivery' | 'abandon' }
+  | { readonly type: 'commit'; readonly changes: readonly Change[]; readonly then: ChannelEvent | null }
+  | Transmit
+  | { readonly type: 'answer'; readonly to: Transmission; readonly messageId: MessageId; readonly verdict: Verdict }
+  | { readonly type: 'invoke'; readonly messageId: MessageId; readonly step: number; readonly tool: ToolId; readonly arguments: JsonObject; readonly toolCallId: string }
+  | { readonly type: 'reopen'; readonly messageId: MessageId }
+  | { readonly type: 'trim_completed'; readonly kind: 'completed' | 'outbound' }
+  | { readonly type: 'wake'; readonly channelId: ChannelId }
+  | { readonly type: 'ack_orphaned'; readonly reason: OrphanReason }
+  | { readonly type: 'ack_fault' }
+  | { readonly type: 'ack_latency'; readonly ms: number }
+  | { readonly type: 'auth_doubtful'; readonly reason: string | null }
+  | Ended
+
+export const REDELIVERY_CAUSES = ['ack_timeout', 'rejected', 'busy', 'link_lost', 'reopened', 'error', 'restart'] as const
+export type RedeliveryCause = (typeof REDELIVERY_CAUSES)[number]
+export const ORPHAN_REASONS = ['unknown_packet', 'other_message', 'unknown_channel', 'malformed'] as const
+export type OrphanReason = (typeof ORPHAN_REASONS)[number]

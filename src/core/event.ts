@@ -1,0 +1,51 @@
+/** What can happen to a channel. Shells turn I/O into these; the clock comes as a separate argument. */
+import type { ChannelId, LinkId, MessageId, PacketId } from '../protocol/ids.js'
+import type { AckVerdict } from '../protocol/im-v2.js'
+import type { TranslatedPush } from '../translate/message-push.js'
+import type { ToolOutcome } from '../translate/tool-outcome.js'
+import type { RedeliveryCause } from './effect.js'
+import type { CompletedRecord, OutboundRecord } from './record.js'
+
+/** One transmission of a final: where its ack goes. `as` is the channel id that this link uses. */
+export interface Transmission {
+  readonly link: LinkId
+  readonly as: ChannelId
+  readonly packetId: PacketId
+}
+
+/** A final as it came, checked (v2 §5). */
+export interface ArrivedFinal {
+  readonly from: Transmission
+  readonly messageId: MessageId
+  readonly text: string
+  readonly files: number
+  readonly contentHash: string
+}
+
+/** Why a frame did not leave: buffer full, over the frame limit, link gone, words not readable from the store. */
+export type SendFailure = 'full' | 'too_large' | 'closed' | 'body_lost'
+
+export type ChannelEvent =
+  // inbound, in stage order
+  | { readonly type: 'pushed'; readonly push: TranslatedPush; readonly bytes: number }
+  | { readonly type: 'completed_found'; readonly arrival: number; readonly completed: CompletedRecord | null }
+  | { readonly type: 'taken_durable'; readonly seq: number }
+  | { readonly type: 'opened'; readonly link: LinkId; readonly as: ChannelId }
+  | { readonly type: 'left'; readonly link: LinkId }
+  | { readonly type: 'flush_allowed' }
+  | { readonly type: 'send_failed'; readonly seq: number; readonly reason: SendFailure; readonly cause: RedeliveryCause | null }
+  | { readonly type: 'drained'; readonly link: LinkId }
+  | { readonly type: 'acked'; readonly replyTo: PacketId; readonly verdict: AckVerdict }
+  | { readonly type: 'error_answered'; readonly replyTo: PacketId; readonly code: string }
+  // outbound, in stage order
+  | { readonly type: 'final_received'; readonly final: ArrivedFinal }
+  | { readonly type: 'outbound_found'; readonly messageId: MessageId; readonly purpose: 'redelivery' | 'abandon'; readonly record: OutboundRecord | null }
+  | { readonly type: 'lookup_failed'; readonly messageId: MessageId }
+  | { readonly type: 'legacy_changed'; readonly open: boolean }
+  | { readonly type: 'step_started'; readonly messageId: MessageId; readonly step: number }
+  | { readonly type: 'step_answered'; readonly messageId: MessageId; readonly step: number; readonly outcome: ToolOutcome }
+  | { readonly type: 'reopened'; readonly messageId: MessageId; readonly connected: boolean }
+  | { readonly type: 'reply_stored'; readonly messageId: MessageId }
+  | { readonly type: 'late_answer'; readonly messageId: MessageId; readonly step: number; readonly outcome: ToolOutcome }
+  // a deadline that an earlier step named
+  | { readonly type: 'look' }

@@ -1,0 +1,37 @@
+/** A route's stored records → channel states, and what must be done about what was under way (DESIGN §4, §5). */
+import type { Effect } from './effect.js'
+import { indexWaiting } from './inbound-end.js'
+import { endInDoubtAtLoad } from './reply-end.js'
+import { outboundKey, type InboundRecord, type OutboundRecord, type TurnRecord } from './record.js'
+import type { Channel, Shared, Waiting } from './state.js'
+
+/** A waiting message of an earlier run: same id, same end of retention, never longer than one ttl from now. */
+export function restoreInbound(channel: Channel, shared: Shared, record: InboundRecord, now: number): void {
+  const message: Waiting = {
+    channelId: record.channelId, seq: record.seq, order: record.order, messageId: record.messageId, originalId: record.originalId,
+    conversation: record.conversation, target: record.target, contentHash: record.contentHash, bytes: record.bytes, createdAt: record.createdAt,
+    takenAt: record.takenAt, expiresAt: Math.min(record.expiresAt, now + shared.limits.ttlMs), files: record.files, preparing: record.preparing,
+    preset: record.preset, journal: [...record.journal], transmissions: 0, attempts: record.attempts, rejections: record.rejections, failures: 0,
+    // The first transmission is not recorded, so nobody knows whether there was one.
+    certainty: 'unknown', lastCode: record.lastCode, durable: true, inFlight: null, notBefore: 0, cause: 'restart', ended: false,
+  }
+  indexWaiting(channel, shared, message)
+  shared.nextSeq = Math.max(shared.nextSeq, record.seq + 1)
+}
+
+export function restoreTurn(channel: Channel, record: TurnRecord): void {
+  for (const conversation of record.conversations) channel.conversations.add(conversation)
+  channel.target = record.target
+}
+
+/** A final of an earlier run. A step that was started and not answered is in doubt, unless its tool may be asked again. */
+export function restoreOutbound(channel: Channel, shared: Shared, record: OutboundRecord, now: number, out: Effect[]): void {
+  if (record.state === 'ended') return
+  const started = record.steps.some((step) => step.state === 'started')
+  if (started && record.target?.inDoubt !== 'retry') return endInDoubtAtLoad(channel, shared, record, now, out)
+  channel.deferred.set(record.messageId, Math.min(record.until, now + shared.limits.ttlMs))
+  if (record.state === 'running') {
+    const deferred: OutboundRecord = { ...record, state: 'deferred', steps: record.steps.map((step) => (step.state === 'started' ? { ...step, state: 'waiting' } : step)) }
+    out.push({ type: 'commit', changes: [{ op: 'put', kind: 'outbound', key: outboundKey(channel.id, record.messageId), value: deferred }], then: null })
+  }
+}

@@ -1,0 +1,279 @@
+/**
+ * Outbound: a final becomes calls of the connector's tools, each at most once, and one truthful ack (v2 §5, §7; DESIGN §5).
+ *
+ * One final at a time per channel, in order of arrival. The record of a step is durable before its call leaves, the record
+ * of the end before the ack does. What was handed over without a clear answer is in doubt and never sent again.
+ */
+import type { MessageId } from '../protocol/ids.js'
+import { planReply } from '../translate/reply-plan.js'
+import { defaultTarget } from '../translate/reply-target.js'
+import { presetLabel } from './dead-letter.js'
+import type { Effect, Verdict } from './effect.js'
+import type { ArrivedFinal, ChannelEvent, Transmission } from './event.js'
+import { noted } from './journal.js'
+import { RECORD_VERSION, outboundKey, type Change, type OutboundRecord, type OutboundStep, type ReplyTarget } from './record.js'
+import { defer, end, endAbandoned, refusedOnce, type FinalEnd } from './reply-end.js'
+import type { Channel, FinalJob, Shared } from './state.js'
+
+/** At most this many times `outbound_queue` finals may wait for their redelivery per channel. */
+const DEFERRED_FACTOR = 10
+
+/** A final, or another transmission of it, has arrived. */
+export function finalReceived(channel: Channel, shared: Shared, final: ArrivedFinal, now: number, out: Effect[]): void {
+  const running = channel.jobs.get(final.messageId)
+  if (running !== undefined) {
+    if (running.final.contentHash === final.contentHash) running.repeats.push(final.from)
+    else conflict(final, out)
+    return
+  }
+  const { outboundQueue, outboundWaitMs } = shared.limits
+  if (channel.line.length >= outboundQueue || channel.deferred.size >= DEFERRED_FACTOR * outboundQueue) {
+    return refuseForNow(final, 'busy', out)
+  }
+  const job: FinalJob = { final, repeats: [], waitUntil: now + outboundWaitMs, phase: 'looking', record: null, step: 0, reopened: false, ending: null }
+  channel.line.push(job)
+  channel.jobs.set(final.messageId, job)
+  out.push({ type: 'find_outbound', messageId: final.messageId, purpose: 'redelivery' })
+}
+
+/** The store has said what it knows of a final. */
+export function outboundFound(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'outbound_found' }>, now: number, out: Effect[]): void {
+  if (event.purpose === 'abandon') return abandon(channel, shared, event.messageId, event.record, now, out)
+  const job = channel.jobs.get(event.messageId)
+  if (job === undefined) return
+  const { record } = event
+  if (record === null || (record.state === 'ended' && record.until <= now)) {
+    job.phase = 'queued'
+  } else if (record.contentHash !== job.final.contentHash) {
+    conflict(job.final, out)
+    removeJob(channel, job)
+  } else if (record.state === 'ended') {
+    answerAll(job, rememberedVerdict(record), out)
+    removeJob(channel, job)
+  } else {
+    job.record = { ...record, transmissions: record.transmissions + 1 }
+    job.phase = 'queued'
+  }
+  advance(channel, shared, now, out)
+}
+
+/** The store could not be asked: nothing is known, so nothing is done. */
+export function lookupFailed(channel: Channel, shared: Shared, messageId: MessageId, now: number, out: Effect[]): void {
+  const job = channel.jobs.get(messageId)
+  if (job === undefined) return
+  refuseForNow(job.final, 'store_unavailable', out)
+  removeJob(channel, job)
+  advance(channel, shared, now, out)
+}
+
+/** Works on the first final in line, if it can go on; called after everything that could have changed that. */
+export function advance(channel: Channel, shared: Shared, now: number, out: Effect[]): void {
+  for (;;) {
+    const job = channel.line[0]
+    if (job === undefined || job.phase !== 'queued') return
+    if (!begin(channel, shared, job, now, out)) return
+  }
+}
+
+/** Answers whether the line has moved on, so that the next final may begin. */
+function begin(channel: Channel, shared: Shared, job: FinalJob, now: number, out: Effect[]): boolean {
+  if (job.record === null) {
+    const refusal = refusalOf(channel, job.final)
+    if (refusal !== null) return end(channel, shared, job, refusal, now, out)
+  }
+  if (!channel.legacyOpen) {
+    if (job.waitUntil > now) return false
+    if (job.record !== null) return defer(channel, shared, job, 'connector_unavailable', now, out)
+    refuseForNow(job.final, 'connector_unavailable', out)
+    removeJob(channel, job)
+    return true
+  }
+  if (job.record === null) {
+    const target = targetOf(channel, shared, now)
+    if (target === null) return end(channel, shared, job, NO_TARGET, now, out)
+    job.record = plan(channel, shared, job.final, target, now)
+    out.push({ type: 'received', direction: 'outbound' })
+  }
+  channel.deferred.delete(job.final.messageId)
+  startStep(channel, job, now, out)
+  return false
+}
+
+const NO_TARGET: FinalEnd = { kind: 'refused', reason: 'no_reply_target', code: 'no_reply_target', detail: null }
+
+/** What refuses a final before anything is tried. */
+function refusalOf(channel: Channel, final: ArrivedFinal): FinalEnd | null {
+  if (final.files > 0) return { kind: 'refused', reason: 'files_not_supported', code: 'files_not_supported', detail: null }
+  // Until turns exist nothing tells which of several conversations is answered (DESIGN §4 Turns rule 7).
+  if (channel.conversations.size > 1) return NO_TARGET
+  return null
+}
+
+/** Rule 3, then rule 7: the latest message's target while it lives, else the preset's default. */
+function targetOf(channel: Channel, shared: Shared, now: number): ReplyTarget | null {
+  if (channel.target !== null && channel.target.expiresAt > now) return channel.target
+  return defaultTarget(shared.dialect.preset, shared.dialect.tools, now)
+}
+
+function plan(channel: Channel, shared: Shared, final: ArrivedFinal, target: ReplyTarget, now: number): OutboundRecord {
+  return {
+    v: RECORD_VERSION, channelId: channel.id, messageId: final.messageId, contentHash: final.contentHash, takenAt: now, until: now + shared.limits.ttlMs,
+    target, steps: planReply(final.text, target, shared.dialect.preset), state: 'running', outcome: null, ack: null, transmissions: 1,
+    preset: presetLabel(shared), journal: noted([], 0, 'taken'),
+  }
+}
+
+/** Marks the first step that is not done as started; its call leaves when that is durable. */
+function startStep(channel: Channel, job: FinalJob, now: number, out: Effect[]): void {
+  const record = job.record as OutboundRecord
+  const step = record.steps.findIndex((candidate) => candidate.state !== 'done')
+  job.phase = 'running'
+  job.step = step
+  job.record = {
+    ...record, state: 'running', steps: withState(record.steps, step, 'started'),
+    journal: noted(record.journal, now - record.takenAt, 'started', `step ${step + 1} of ${record.steps.length}`),
+  }
+  out.push({ type: 'commit', changes: [putRecord(channel, job.record)], then: { type: 'step_started', messageId: record.messageId, step } })
+}
+
+/** The started record is durable: the call may leave. */
+export function stepStarted(channel: Channel, event: Extract<ChannelEvent, { type: 'step_started' }>, out: Effect[]): void {
+  const job = channel.jobs.get(event.messageId)
+  if (job?.record === null || job === undefined || job.step !== event.step) return
+  invoke(channel, job, out)
+}
+
+function invoke(channel: Channel, job: FinalJob, out: Effect[]): void {
+  const step = job.record?.steps[job.step]
+  if (step === undefined) return
+  out.push({
+    type: 'invoke', messageId: job.final.messageId, step: job.step, tool: step.tool, arguments: step.arguments,
+    toolCallId: `${channel.id}:${job.final.messageId}:${job.step + 1}`,
+  })
+}
+
+/** The call has ended, one way or another. */
+export function stepAnswered(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'step_answered' }>, now: number, out: Effect[]): void {
+  const job = channel.jobs.get(event.messageId)
+  if (job === undefined || job.record === null || job.phase !== 'running' || job.step !== event.step) return
+  const { outcome } = event
+  if (outcome.reopen && !job.reopened) {
+    job.reopened = true
+    out.push({ type: 'reopen', messageId: event.messageId })
+    return
+  }
+  if (outcome.class === 'auth') out.push({ type: 'auth_doubtful', reason: outcome.code })
+  switch (outcome.class) {
+    case 'sent':
+      return stepDone(channel, shared, job, now, out)
+    case 'temporary':
+      defer(channel, shared, job, 'target_temporarily_unavailable', now, out, outcome.detail)
+      break
+    case 'permanent':
+    case 'auth':
+      end(channel, shared, job, { kind: 'refused', reason: 'rejected', code: 'target_delivery_failed', detail: detailOf(outcome) }, now, out)
+      break
+    case 'in_doubt':
+      if (job.record.target?.inDoubt === 'retry') defer(channel, shared, job, 'target_temporarily_unavailable', now, out, outcome.detail)
+      else end(channel, shared, job, { kind: 'in_doubt', reason: 'delivery_in_doubt', code: 'delivery_in_doubt', detail: detailOf(outcome) }, now, out)
+      break
+  }
+  advance(channel, shared, now, out)
+}
+
+/** The channel was opened again after the connector had said that it does not know it (DESIGN §5). */
+export function reopened(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'reopened' }>, now: number, out: Effect[]): void {
+  const job = channel.jobs.get(event.messageId)
+  if (job === undefined || job.record === null || job.phase !== 'running') return
+  job.record = { ...job.record, journal: noted(job.record.journal, now - job.record.takenAt, 'reopened') }
+  if (event.connected) return invoke(channel, job, out)
+  end(channel, shared, job, { kind: 'refused', reason: 'rejected', code: 'connection_not_authenticated', detail: null }, now, out)
+  advance(channel, shared, now, out)
+}
+
+function stepDone(channel: Channel, shared: Shared, job: FinalJob, now: number, out: Effect[]): void {
+  const record = job.record as OutboundRecord
+  const steps = withState(record.steps, job.step, 'done')
+  job.record = { ...record, steps, journal: noted(record.journal, now - record.takenAt, 'done', `step ${job.step + 1}`) }
+  if (steps.some((step) => step.state !== 'done')) startStep(channel, job, now, out)
+  else end(channel, shared, job, { kind: 'accepted' }, now, out)
+}
+
+/** The record of the end, or of the refusal for now, is durable: answer every transmission (v2 §7). */
+export function replyStored(channel: Channel, shared: Shared, messageId: MessageId, now: number, out: Effect[]): void {
+  const job = channel.jobs.get(messageId)
+  if (job === undefined || job.ending === null) return
+  const { ending } = job
+  out.push(ending.ended)
+  if (ending.kind === 'accepted') {
+    out.push({ type: 'answer', to: job.final.from, messageId, verdict: { status: 'accepted' } })
+    for (const repeat of job.repeats) out.push({ type: 'answer', to: repeat, messageId, verdict: { status: 'duplicate' } })
+  } else {
+    answerAll(job, { status: 'rejected', code: ending.code, retryable: ending.kind === 'deferred' }, out)
+  }
+  removeJob(channel, job)
+  advance(channel, shared, now, out)
+}
+
+function abandon(channel: Channel, shared: Shared, messageId: MessageId, record: OutboundRecord | null, now: number, out: Effect[]): void {
+  channel.deferred.delete(messageId)
+  if (record === null || record.state === 'ended' || channel.jobs.has(messageId)) return
+  endAbandoned(channel, shared, record, now, out)
+}
+
+/** Deferred finals whose time is over are looked up and given up; waiting ones stop waiting for the connector. */
+export function outboundDeadlines(channel: Channel, shared: Shared, now: number, out: Effect[]): void {
+  for (const [messageId, until] of channel.deferred) {
+    if (until > now) break
+    if (channel.jobs.has(messageId)) continue
+    channel.deferred.delete(messageId)
+    out.push({ type: 'find_outbound', messageId, purpose: 'abandon' })
+  }
+  advance(channel, shared, now, out)
+}
+
+/** The next moment at which this stage has something to do, or Infinity. */
+export function replyAt(channel: Channel): number {
+  const head = channel.line[0]
+  let at = head !== undefined && head.phase === 'queued' && !channel.legacyOpen ? head.waitUntil : Infinity
+  for (const [messageId, until] of channel.deferred) {
+    if (channel.jobs.has(messageId)) continue
+    at = Math.min(at, until)
+    break
+  }
+  return at
+}
+
+function conflict(final: ArrivedFinal, out: Effect[]): void {
+  out.push({ type: 'received', direction: 'outbound' })
+  out.push({ type: 'answer', to: final.from, messageId: final.messageId, verdict: { status: 'rejected', code: 'message_id_conflict', retryable: false } })
+  out.push(refusedOnce(final.messageId, 'conflict', 'message_id_conflict'))
+}
+
+/** Refused before it was taken over: nothing is stored, xAgent redelivers it. */
+function refuseForNow(final: ArrivedFinal, code: string, out: Effect[]): void {
+  out.push({ type: 'answer', to: final.from, messageId: final.messageId, verdict: { status: 'rejected', code, retryable: true } })
+  out.push(refusedOnce(final.messageId, 'deferred', code))
+}
+
+function rememberedVerdict(record: OutboundRecord): Verdict {
+  if (record.ack?.status === 'accepted') return { status: 'duplicate' }
+  return { status: 'rejected', code: record.ack?.code ?? 'target_delivery_failed', retryable: false }
+}
+
+function answerAll(job: FinalJob, verdict: Verdict, out: Effect[]): void {
+  for (const to of [job.final.from, ...job.repeats] satisfies Transmission[]) out.push({ type: 'answer', to, messageId: job.final.messageId, verdict })
+}
+
+function removeJob(channel: Channel, job: FinalJob): void {
+  channel.jobs.delete(job.final.messageId)
+  const at = channel.line.indexOf(job)
+  if (at !== -1) channel.line.splice(at, 1)
+}
+
+const withState = (steps: readonly OutboundStep[], at: number, state: OutboundStep['state']): OutboundStep[] =>
+  steps.map((step, index) => (index === at ? { ...step, state } : step))
+
+const putRecord = (channel: Channel, record: OutboundRecord): Change => ({ op: 'put', kind: 'outbound', key: outboundKey(channel.id, record.messageId), value: record })
+
+const detailOf = (outcome: { code: string; detail: string | null }): string => (outcome.detail === null ? outcome.code : `${outcome.code}: ${outcome.detail}`)

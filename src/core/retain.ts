@@ -1,0 +1,161 @@
+/**
+ * Stage "retain": a translated push becomes a waiting message, once (v1 §7-§8, DESIGN §4 Dedupe and Capacity).
+ *
+ * A push is first looked up among the completed ids; answers may come later, pushes are decided in the order in which they
+ * arrived. Pending messages are compared when the answer is there, not when the push arrives.
+ */
+import { endArrival, endWaiting, indexWaiting, inboundRecord } from './inbound-end.js'
+import type { ChannelEvent } from './event.js'
+import type { Effect } from './effect.js'
+import { presetLabel } from './dead-letter.js'
+import { note } from './journal.js'
+import { MAX_CONVERSATIONS, RECORD_VERSION, channelKey, inboundBodyKey, inboundKey, type Change, type ReplyTarget, type TurnRecord } from './record.js'
+import { waitingCount, type Arrival, type Channel, type Shared, type Waiting } from './state.js'
+import type { TranslatedPush } from '../translate/message-push.js'
+
+type MessagePush = Extract<TranslatedPush, { kind: 'message' }>
+
+/** A push has arrived: takeover is now (DESIGN §4 Takeover). */
+export function arrive(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'pushed' }>, now: number, out: Effect[]): void {
+  out.push({ type: 'received', direction: 'inbound' })
+  const arrival: Arrival = { number: channel.nextArrival, push: event.push, bytes: event.bytes, at: now, completed: undefined }
+  channel.nextArrival += 1
+  channel.arrivals.push(arrival)
+  if (event.push.kind === 'message') {
+    out.push({ type: 'find_completed', arrival: arrival.number, messageId: event.push.messageId })
+  } else {
+    arrival.completed = null
+  }
+  decideArrivals(channel, shared, now, out)
+}
+
+/** The store has said whether the id is known. */
+export function completedFound(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'completed_found' }>, now: number, out: Effect[]): void {
+  const arrival = channel.arrivals.find((waiting) => waiting.number === event.arrival)
+  if (arrival !== undefined) arrival.completed = event.completed
+  decideArrivals(channel, shared, now, out)
+}
+
+/** The takeover is committed: the message may be transmitted even where that waits for the commit. */
+export function takenDurable(channel: Channel, event: Extract<ChannelEvent, { type: 'taken_durable' }>): void {
+  const message = channel.bySeq.get(event.seq)
+  if (message !== undefined) message.durable = true
+}
+
+function decideArrivals(channel: Channel, shared: Shared, now: number, out: Effect[]): void {
+  for (;;) {
+    const arrival = channel.arrivals[0]
+    if (arrival === undefined || arrival.completed === undefined) return
+    channel.arrivals.shift()
+    decide(channel, shared, arrival, now, out)
+  }
+}
+
+function decide(channel: Channel, shared: Shared, arrival: Arrival, now: number, out: Effect[]): void {
+  const { push } = arrival
+  switch (push.kind) {
+    case 'not_forwarded':
+      if (push.reason === 'command' || push.reason === 'not_accepted') rememberConversation(channel, push, null, out)
+      return endArrival(channel, shared, arrival, { outcome: 'not_forwarded', reason: null, code: push.reason }, now, out)
+    case 'empty':
+      return endArrival(channel, shared, arrival, { outcome: 'empty', reason: 'empty_message', code: null }, now, out)
+    case 'files_only':
+      return endArrival(channel, shared, arrival, { outcome: 'files_not_supported', reason: 'files_not_supported', code: null }, now, out)
+    case 'message':
+      return decideMessage(channel, shared, arrival, push, now, out)
+  }
+}
+
+function decideMessage(channel: Channel, shared: Shared, arrival: Arrival, push: MessagePush, now: number, out: Effect[]): void {
+  const pending = channel.byId.get(push.messageId)
+  const known = pending ?? (arrival.completed !== null && arrival.completed !== undefined && arrival.completed.until > now ? arrival.completed : null)
+  if (known !== null && known.contentHash !== push.contentHash) {
+    return endArrival(channel, shared, arrival, { outcome: 'conflict', reason: 'conflict', code: null }, now, out)
+  }
+  if (known !== null) {
+    if (pending !== undefined) refresh(pending, push, out)
+    rememberConversation(channel, push, push.target, out)
+    return endArrival(channel, shared, arrival, { outcome: 'absorbed', reason: null, code: null }, now, out)
+  }
+  if (arrival.at + shared.limits.ttlMs <= now) {
+    return endArrival(channel, shared, arrival, { outcome: 'expired', reason: 'expired', code: null }, now, out)
+  }
+  if (!makeRoom(channel, shared, arrival.bytes, now, out)) {
+    return endArrival(channel, shared, arrival, { outcome: 'evicted', reason: 'capacity_exceeded', code: null }, now, out)
+  }
+  take(channel, shared, arrival, push, out)
+}
+
+/** A re-push carries fresh reply targets; the waiting message takes them over (DESIGN §4 Dedupe). */
+function refresh(pending: Waiting, push: MessagePush, out: Effect[]): void {
+  if (push.target === null || !push.target.perMessage) return
+  pending.target = push.target
+  out.push({ type: 'commit', changes: [{ op: 'put', kind: 'inbound', key: inboundKey(pending.seq), value: inboundRecord(pending) }], then: null })
+}
+
+/**
+ * Relief in the order of DESIGN §4 Capacity: what has expired is gone already; then the oldest message not in flight ends
+ * as `capacity_exceeded`, or the newest is refused. Answers whether the new message fits now.
+ */
+function makeRoom(channel: Channel, shared: Shared, bytes: number, now: number, out: Effect[]): boolean {
+  const { maxMessages, maxBytes, overflow } = shared.limits
+  if (bytes > maxBytes || bytes > shared.budget.maxBytes) return false
+  const full = (): boolean =>
+    waitingCount(channel) >= maxMessages || channel.waitingBytes + bytes > maxBytes || shared.budget.usedBytes + bytes > shared.budget.maxBytes
+  while (full()) {
+    if (overflow === 'refuse_newest') return false
+    const oldest = channel.waiting.find((message) => !message.ended && message.inFlight === null)
+    if (oldest === undefined) return false
+    endWaiting(channel, shared, oldest, { outcome: 'evicted', reason: 'capacity_exceeded', code: null }, now, out)
+  }
+  return true
+}
+
+function take(channel: Channel, shared: Shared, arrival: Arrival, push: MessagePush, out: Effect[]): void {
+  const seq = shared.nextSeq
+  shared.nextSeq += 1
+  const message: Waiting = {
+    channelId: channel.id, seq, order: seq, messageId: push.messageId, originalId: push.originalId, conversation: push.conversation, target: push.target,
+    contentHash: push.contentHash, bytes: arrival.bytes, createdAt: push.createdAt, takenAt: arrival.at, expiresAt: arrival.at + shared.limits.ttlMs,
+    files: push.body.files.length, preparing: push.body.files.filter((file) => file.state === 'preparing').length,
+    preset: presetLabel(shared), journal: [], transmissions: 0, attempts: 0, rejections: 0, failures: 0, certainty: 'certain', lastCode: null,
+    durable: false, inFlight: null, notBefore: 0, cause: null, ended: false,
+  }
+  note(message.journal, 0, 'taken')
+  indexWaiting(channel, shared, message)
+  out.push({
+    type: 'commit',
+    changes: [
+      { op: 'put', kind: 'inbound', key: inboundKey(seq), value: inboundRecord(message) },
+      { op: 'put', kind: 'body', key: inboundBodyKey(seq), value: push.body },
+      ...conversationChange(channel, push, push.target),
+    ],
+    then: { type: 'taken_durable', seq },
+  })
+}
+
+function rememberConversation(channel: Channel, push: TranslatedPush, target: ReplyTarget | null, out: Effect[]): void {
+  const changes = conversationChange(channel, push, target)
+  if (changes.length > 0) out.push({ type: 'commit', changes, then: null })
+}
+
+/** Remembers who wrote and where an answer goes; a change is stored only when it says something new. */
+function conversationChange(channel: Channel, push: TranslatedPush, target: ReplyTarget | null): Change[] {
+  const isNew = push.conversation !== null && !channel.conversations.has(push.conversation)
+  if (isNew && channel.conversations.size < MAX_CONVERSATIONS) channel.conversations.add(push.conversation)
+  const moved = target !== null && !sameTarget(channel.target, target)
+  if (target !== null) channel.target = target
+  return isNew || moved ? [{ op: 'put', kind: 'turn', key: channelKey(channel.id), value: turnRecord(channel) }] : []
+}
+
+/** Whether a stored target still serves: same address, and not more than half of its life has passed. */
+function sameTarget(stored: ReplyTarget | null, next: ReplyTarget): boolean {
+  if (stored === null || stored.perMessage || next.perMessage) return false
+  const half = (stored.expiresAt - stored.takenAt) / 2
+  return stored.tool === next.tool && stored.conversation === next.conversation && next.takenAt < stored.takenAt + half &&
+    stored.proof.recipient?.value === next.proof.recipient?.value
+}
+
+export function turnRecord(channel: Channel): TurnRecord {
+  return { v: RECORD_VERSION, channelId: channel.id, conversations: [...channel.conversations], target: channel.target }
+}

@@ -1,0 +1,105 @@
+/** Where an answer to a push goes: the preset's reply rules applied to the push (DESIGN §4 Turns, §8 `reply`). */
+import type { ReplyTarget } from '../core/record.js'
+import type { ConversationKey, ToolId } from '../protocol/ids.js'
+import { fieldText } from '../protocol/im-v1.js'
+import { isObject, type JsonObject } from '../protocol/packet.js'
+import { holds } from './conversation.js'
+import type { Preset, ReplyRule } from './preset.js'
+
+/** Tool id → names of its required arguments and of all arguments, from the legacy Card. */
+export type CardTools = ReadonlyMap<string, { readonly required: readonly string[]; readonly declared: readonly string[] }>
+
+const NO_PUSH: JsonObject = {}
+
+/**
+ * The target of an answer to this push: the first rule whose condition holds and whose templates can all be filled.
+ * Null when no rule fits, so that a final is refused rather than sent to a guess.
+ */
+export function replyTarget(payload: JsonObject, preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyTarget | null {
+  for (const rule of preset.reply) {
+    const target = holds(rule.when, payload) ? fill(rule, payload, preset, tools, conversation, now) : null
+    if (target !== null) return target
+  }
+  return preset.inferReply ? inferred(payload, preset, tools, conversation, now) : null
+}
+
+/** The target of a final that answers nobody: the preset's default, or null for `no_reply_target` (DESIGN §4 rule 7). */
+export function defaultTarget(preset: Preset, tools: CardTools, now: number): ReplyTarget | null {
+  if (preset.defaultTarget !== null) return fill(preset.defaultTarget, NO_PUSH, preset, tools, null, now)
+  return preset.inferReply ? inferred(NO_PUSH, preset, tools, null, now) : null
+}
+
+/** Tools of a legacy Card with their argument names; unusable entries are left out. */
+export function cardTools(card: JsonObject | null): CardTools {
+  const tools = new Map<string, { required: readonly string[]; declared: readonly string[] }>()
+  const list = card?.['tools']
+  for (const tool of Array.isArray(list) ? list : []) {
+    if (!isObject(tool) || typeof tool['tool_id'] !== 'string') continue
+    const schema = isObject(tool['input_schema']) ? tool['input_schema'] : {}
+    const required = Array.isArray(schema['required']) ? schema['required'].filter((name) => typeof name === 'string') : []
+    const declared = isObject(schema['properties']) ? Object.keys(schema['properties']) : []
+    tools.set(tool['tool_id'], { required, declared })
+  }
+  return tools
+}
+
+function fill(rule: ReplyRule, payload: JsonObject, preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyTarget | null {
+  const tool = fillTemplate(rule.tool, payload)
+  if (tool === null || (tools.size > 0 && !tools.has(tool))) return null
+  const args: Record<string, string> = {}
+  let textArgument: string | null = null
+  for (const [name, template] of Object.entries(rule.arguments)) {
+    if (template === '{text}') {
+      textArgument = name
+      continue
+    }
+    const value = fillTemplate(template, payload)
+    if (value === null || value === '') return null
+    args[name] = value
+  }
+  if (textArgument === null) return null
+  const recipient = rule.result.recipient
+  const expected = recipient === null ? null : fieldText(payload, recipient.equals)
+  return {
+    conversation,
+    tool: tool as ToolId,
+    arguments: args,
+    textArgument,
+    proof: {
+      sentWhen: rule.result.sentWhen,
+      field: rule.result.proof,
+      recipient: recipient !== null && expected !== null && expected !== '' ? { field: recipient.field, value: expected } : null,
+    },
+    inDoubt: rule.inDoubt,
+    takenAt: now,
+    expiresAt: now + preset.targetTtlMs,
+    perMessage: Object.keys(args).length > 0,
+  }
+}
+
+/**
+ * `generic`: the Card's only tool that needs nothing but the channel and a text sends it; with two of them nothing says
+ * which, and there is no target.
+ */
+function inferred(_payload: JsonObject, preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyTarget | null {
+  const textual = [...tools].filter(([, tool]) => tool.required.includes('text') && tool.required.every((name) => name === 'text' || name === 'connector_channel_id'))
+  const only = textual.length === 1 ? textual[0] : undefined
+  if (only === undefined) return null
+  return {
+    conversation,
+    tool: only[0] as ToolId,
+    arguments: {},
+    textArgument: 'text',
+    proof: { sentWhen: {}, field: null, recipient: null },
+    inDoubt: 'dead_letter',
+    takenAt: now,
+    expiresAt: now + preset.targetTtlMs,
+    perMessage: false,
+  }
+}
+
+/** Fills "{field}" or "{reply.field}"; a template without braces stands for itself. Null when the field is absent. */
+function fillTemplate(template: string, payload: JsonObject): string | null {
+  if (!template.startsWith('{') || !template.endsWith('}')) return template
+  return fieldText(payload, template.slice(1, -1))
+}
