@@ -9,7 +9,7 @@
 import type { ChannelEvent } from './event.js'
 import type { Effect } from './effect.js'
 import { ackTimeouts, acked, deliverAt, errorAnswered, expire, left, opened, pump, sendFailed } from './deliver.js'
-import { advance, finalReceived, lookupFailed, outboundDeadlines, outboundFound, reopened, replyAt, replyStored, stepAnswered, stepStarted } from './reply.js'
+import { advance, finalInvalid, finalReceived, lookupFailed, outboundDeadlines, outboundFound, reopened, replyAt, replyStored, stepAnswered, stepStarted } from './reply.js'
 import { lateAnswer } from './reply-end.js'
 import { arrive, completedFound, takenDurable } from './retain.js'
 import type { Channel, Shared } from './state.js'
@@ -46,6 +46,7 @@ function handle(channel: Channel, shared: Shared, event: ChannelEvent, now: numb
     case 'error_answered': return errorAnswered(channel, shared, event, now, out)
 
     case 'final_received': return finalReceived(channel, shared, event.final, now, out)
+    case 'final_invalid': return finalInvalid(event, out)
     case 'outbound_found': return outboundFound(channel, shared, event, now, out)
     case 'lookup_failed': return lookupFailed(channel, shared, event.messageId, now, out)
     case 'legacy_changed': return legacyChanged(channel, shared, event, now, out)

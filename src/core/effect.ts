@@ -28,6 +28,8 @@ export interface Ended {
   /** False only for an outcome that never entered *pending* as a unit of its own (`deferred`). */
   readonly inLedger: boolean
   readonly deadLetterId: string | null
+  /** What the dead letter takes of `retention.dead_letter_bytes`; 0 without one. */
+  readonly deadLetterBytes: number
 }
 
 /** One transmission of a waiting message; `cause` is null for its first. The shell reads the words by `seq`. */

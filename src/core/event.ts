@@ -27,7 +27,8 @@ export type SendFailure = 'full' | 'too_large' | 'closed' | 'body_lost'
 
 export type ChannelEvent =
   // inbound, in stage order
-  | { readonly type: 'pushed'; readonly push: TranslatedPush; readonly bytes: number }
+  /** `takenAt` is the moment its frame was decoded: takeover (DESIGN §4). */
+  | { readonly type: 'pushed'; readonly push: TranslatedPush; readonly bytes: number; readonly takenAt: number }
   | { readonly type: 'completed_found'; readonly arrival: number; readonly completed: CompletedRecord | null }
   | { readonly type: 'taken_durable'; readonly seq: number }
   | { readonly type: 'opened'; readonly link: LinkId; readonly as: ChannelId }
@@ -39,6 +40,7 @@ export type ChannelEvent =
   | { readonly type: 'error_answered'; readonly replyTo: PacketId; readonly code: string }
   // outbound, in stage order
   | { readonly type: 'final_received'; readonly final: ArrivedFinal }
+  | { readonly type: 'final_invalid'; readonly from: Transmission; readonly messageId: MessageId; readonly message: string }
   | { readonly type: 'outbound_found'; readonly messageId: MessageId; readonly purpose: 'redelivery' | 'abandon'; readonly record: OutboundRecord | null }
   | { readonly type: 'lookup_failed'; readonly messageId: MessageId }
   | { readonly type: 'legacy_changed'; readonly open: boolean }

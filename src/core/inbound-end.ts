@@ -3,7 +3,7 @@ import { deadLetter, presetLabel } from './dead-letter.js'
 import type { Effect } from './effect.js'
 import { note, noted } from './journal.js'
 import type { DeadLetterReason, InboundOutcome } from './outcome.js'
-import { RECORD_VERSION, completedKey, inboundBodyKey, inboundKey, orderKey, type Change, type CompletedRecord, type InboundRecord, type JournalEntry } from './record.js'
+import { RECORD_VERSION, completedKey, inboundBodyKey, inboundKey, orderKey, type Change, type CompletedRecord, type DeadLetterRecord, type InboundRecord, type JournalEntry } from './record.js'
 import type { Arrival, Channel, Shared, Waiting } from './state.js'
 
 /** Completed ids per channel are bounded by this many times `max_messages` (DESIGN §4 Dedupe). */
@@ -32,22 +32,22 @@ export function endWaiting(channel: Channel, shared: Shared, message: Waiting, e
   unindex(channel, shared, message)
   note(message.journal, now - message.takenAt, 'ended', end.code ?? end.outcome)
   const changes: Change[] = [{ op: 'delete', kind: 'inbound', key: inboundKey(message.seq) }]
-  let deadLetterId: string | null = null
+  let dead: DeadLetterRecord | null = null
   if (end.reason === null) {
     changes.push({ op: 'delete', kind: 'body', key: inboundBodyKey(message.seq) })
   } else {
-    const dead = deadLetter(shared, {
+    const letter = deadLetter(shared, {
       ...deadFacts(message, end, end.reason), expiresAt: message.expiresAt, certainty: message.certainty, attempts: message.attempts,
       journal: message.journal, textBytes: message.bytes, body: { storedAt: inboundBodyKey(message.seq) },
     }, now)
-    deadLetterId = dead.record.id
-    changes.push(...dead.changes)
+    dead = letter.record
+    changes.push(...letter.changes)
   }
   changes.push(...completedChanges(channel, shared, message, end, message.journal, now, out))
   out.push({ type: 'commit', changes, then: null })
   out.push({
     type: 'ended', direction: 'inbound', ...end, detail: null, certainty: message.certainty, messageId: message.messageId,
-    originalId: message.originalId, attempts: message.attempts, ageMs: now - message.takenAt, inLedger: true, deadLetterId,
+    originalId: message.originalId, attempts: message.attempts, ageMs: now - message.takenAt, inLedger: true, deadLetterId: dead?.id ?? null, deadLetterBytes: dead?.bytes ?? 0,
   })
 }
 
@@ -56,19 +56,19 @@ export function endArrival(channel: Channel, shared: Shared, arrival: Arrival, e
   const { push, at } = arrival
   const journal = noted(noted([], 0, 'taken'), now - at, 'ended', end.code ?? end.outcome)
   const facts = { channelId: channel.id, messageId: push.messageId, originalId: push.originalId, conversation: push.conversation, takenAt: at }
-  let deadLetterId: string | null = null
+  let dead: DeadLetterRecord | null = null
   if (end.reason !== null && push.kind !== 'not_forwarded') {
-    const dead = deadLetter(shared, {
+    const letter = deadLetter(shared, {
       ...deadFacts(facts, end, end.reason), expiresAt: at + shared.limits.ttlMs, certainty: 'certain', attempts: 0, journal, textBytes: arrival.bytes, body: { put: push.body },
     }, now)
-    deadLetterId = dead.record.id
+    dead = letter.record
     const remembered = push.kind === 'message' && end.outcome !== 'conflict'
     const completed = remembered ? completedChanges(channel, shared, { ...facts, contentHash: push.contentHash, preset: presetLabel(shared) }, end, journal, now, out) : []
-    out.push({ type: 'commit', changes: [...dead.changes, ...completed], then: null })
+    out.push({ type: 'commit', changes: [...letter.changes, ...completed], then: null })
   }
   out.push({
     type: 'ended', direction: 'inbound', ...end, detail: null, certainty: 'certain', messageId: push.messageId, originalId: push.originalId,
-    attempts: 0, ageMs: now - at, inLedger: true, deadLetterId,
+    attempts: 0, ageMs: now - at, inLedger: true, deadLetterId: dead?.id ?? null, deadLetterBytes: dead?.bytes ?? 0,
   })
 }
 

@@ -28,7 +28,7 @@ export function end(channel: Channel, shared: Shared, job: FinalJob, how: FinalE
   const certainty: Certainty = how.kind === 'in_doubt' ? 'unknown' : 'certain'
   const dead = refusal === null ? null : deadOf(channel, shared, record, { ...refusal, certainty }, job.final.text, now)
   if (how.kind === 'in_doubt' && dead !== null) rememberDoubt(channel, dead.record)
-  const ended = endedEffect(record, { outcome, reason: refusal?.reason ?? null, code: refusal?.code ?? null, detail: refusal?.detail ?? null, certainty }, dead?.record.id ?? null, now)
+  const ended = endedEffect(record, { outcome, reason: refusal?.reason ?? null, code: refusal?.code ?? null, detail: refusal?.detail ?? null, certainty }, dead?.record ?? null, now)
   job.phase = 'storing'
   job.ending = refusal === null ? { kind: 'accepted', ended } : { kind: 'refused', code: refusal.code, ended }
   const ack = refusal === null ? ({ status: 'accepted', code: null } as const) : ({ status: 'rejected', code: refusal.code } as const)
@@ -66,7 +66,7 @@ export function endAbandoned(channel: Channel, shared: Shared, record: OutboundR
   const dead = deadOf(channel, shared, record, { ...how, detail: null }, textOf(record), now)
   const changes = endChanges(channel, shared, record, 'abandoned', { status: 'rejected', code: 'abandoned_partial' }, now, out)
   out.push({ type: 'commit', changes: [...changes, ...dead.changes], then: null })
-  out.push(endedEffect(record, { ...how, outcome: 'abandoned', detail: null }, dead.record.id, now))
+  out.push(endedEffect(record, { ...how, outcome: 'abandoned', detail: null }, dead.record, now))
 }
 
 /** Ends a final whose call was under way when the gateway died: what it did is unknown (DESIGN §5). */
@@ -76,7 +76,7 @@ export function endInDoubtAtLoad(channel: Channel, shared: Shared, record: Outbo
   const dead = deadOf(channel, shared, record, { ...how, detail }, textOf(record), now)
   const changes = endChanges(channel, shared, record, 'in_doubt', { status: 'rejected', code: 'delivery_in_doubt' }, now, out)
   out.push({ type: 'commit', changes: [...changes, ...dead.changes], then: null })
-  out.push(endedEffect(record, { ...how, outcome: 'in_doubt', detail }, dead.record.id, now))
+  out.push(endedEffect(record, { ...how, outcome: 'in_doubt', detail }, dead.record, now))
 }
 
 /** A late answer corrects what the dead letter says and bars its replay; ack and ledger stay (DESIGN §3 Links). */
@@ -92,10 +92,10 @@ export function lateAnswer(channel: Channel, event: Extract<ChannelEvent, { type
 }
 
 /** The outcome of a final that is refused without a record of its own. */
-export function refusedOnce(messageId: MessageId, outcome: 'conflict' | 'deferred', code: string): Ended {
+export function refusedOnce(messageId: MessageId, outcome: 'conflict' | 'invalid' | 'deferred', code: string): Ended {
   return {
     type: 'ended', direction: 'outbound', outcome, reason: null, code, detail: null, certainty: 'certain', messageId, originalId: null,
-    attempts: 1, ageMs: 0, inLedger: outcome === 'conflict', deadLetterId: null,
+    attempts: 1, ageMs: 0, inLedger: outcome !== 'deferred', deadLetterId: null, deadLetterBytes: 0,
   }
 }
 
@@ -146,10 +146,10 @@ function textOf(record: OutboundRecord): string {
   return record.steps.map((step) => String(step.arguments[name] ?? '')).join('\n')
 }
 
-function endedEffect(record: OutboundRecord, how: Pick<Ended, 'outcome' | 'reason' | 'code' | 'detail' | 'certainty'>, deadLetterId: string | null, now: number): Ended {
+function endedEffect(record: OutboundRecord, how: Pick<Ended, 'outcome' | 'reason' | 'code' | 'detail' | 'certainty'>, dead: DeadLetterRecord | null, now: number): Ended {
   return {
     type: 'ended', direction: 'outbound', ...how, messageId: record.messageId, originalId: null, attempts: record.transmissions,
-    ageMs: now - record.takenAt, inLedger: true, deadLetterId,
+    ageMs: now - record.takenAt, inLedger: true, deadLetterId: dead?.id ?? null, deadLetterBytes: dead?.bytes ?? 0,
   }
 }
 

@@ -36,6 +36,13 @@ export function finalReceived(channel: Channel, shared: Shared, final: ArrivedFi
   out.push({ type: 'find_outbound', messageId: final.messageId, purpose: 'redelivery' })
 }
 
+/** Not a final at all: refused for good, and nothing of it is kept, so that a repaired one may use the id (v2 §10). */
+export function finalInvalid(event: Extract<ChannelEvent, { type: 'final_invalid' }>, out: Effect[]): void {
+  out.push({ type: 'received', direction: 'outbound' })
+  out.push({ type: 'answer', to: event.from, messageId: event.messageId, verdict: { status: 'rejected', code: 'invalid_packet', message: event.message, retryable: false } })
+  out.push(refusedOnce(event.messageId, 'invalid', 'invalid_packet'))
+}
+
 /** The store has said what it knows of a final. */
 export function outboundFound(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'outbound_found' }>, now: number, out: Effect[]): void {
   if (event.purpose === 'abandon') return abandon(channel, shared, event.messageId, event.record, now, out)

@@ -18,7 +18,7 @@ type MessagePush = Extract<TranslatedPush, { kind: 'message' }>
 /** A push has arrived: takeover is now (DESIGN §4 Takeover). */
 export function arrive(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'pushed' }>, now: number, out: Effect[]): void {
   out.push({ type: 'received', direction: 'inbound' })
-  const arrival: Arrival = { number: channel.nextArrival, push: event.push, bytes: event.bytes, at: now, completed: undefined }
+  const arrival: Arrival = { number: channel.nextArrival, push: event.push, bytes: event.bytes, at: event.takenAt, completed: undefined }
   channel.nextArrival += 1
   channel.arrivals.push(arrival)
   if (event.push.kind === 'message') {

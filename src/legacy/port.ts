@@ -8,8 +8,8 @@ import type { LegacyChannelId, LegacyConnectorId, ToolId } from '../protocol/ids
 
 /** Callbacks of the main link, in wire order. */
 export interface MainLinkEvents {
-  /** hello is accepted: the link can be used, nothing is open yet. */
-  readonly onUp: (hello: { connectorId: LegacyConnectorId | null; protocolVersion: string | null }) => void
+  /** hello is accepted: the link can be used, nothing is open yet. `deviations` name what the answer lacked. */
+  readonly onUp: (hello: { connectorId: LegacyConnectorId | null; protocolVersion: string | null; deviations?: readonly string[] }) => void
   /** The link that was up is gone; pending requests have been answered with `link_lost` before this call. */
   readonly onDown: (reason: string) => void
   /** A packet that answers no pending request of ours (pushes, late answers, unmatched errors). */

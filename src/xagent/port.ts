@@ -14,6 +14,8 @@ export interface XagentLink {
    * after `onDrain`); `too_large`: it exceeds the frame limit; `closed`: the link is gone.
    */
   send(packet: Packet): 'queued' | 'full' | 'too_large' | 'closed'
+  /** `connector.hello` was accepted: the link is no longer closed by `limits.hello_timeout`. */
+  helloDone(): void
   /** Closes with a WebSocket code and a reason of at most 123 bytes. */
   close(code: number, reason: string): void
 }

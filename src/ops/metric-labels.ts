@@ -1,0 +1,43 @@
+/**
+ * The closed sets that label values are taken from (DESIGN §8). A value that comes from outside and is in no set becomes
+ * `other`, so that nobody on the wire can grow the number of series.
+ */
+export { ORPHAN_REASONS, REDELIVERY_CAUSES, type OrphanReason, type RedeliveryCause } from '../core/effect.js'
+
+export const OTHER = 'other'
+
+export const DIRECTIONS = ['inbound', 'outbound'] as const
+export type Side = 'legacy' | 'xagent'
+export const SIDES: readonly Side[] = ['legacy', 'xagent']
+
+/** Why a packet was not let through (DESIGN §6). */
+export const FILTER_REASONS = ['unknown_type', 'not_negotiated', 'wrong_direction', 'internal_signal', 'before_hello', 'undecodable'] as const
+export type FilterReason = (typeof FILTER_REASONS)[number]
+
+/** Odd but tolerated: fields left out, wire shapes that differ from the seeds. Those of one connector's dialect included. */
+export const DEVIATIONS = [
+  'forbidden_field', 'unknown_field', 'identity_missing', 'lone_surrogate', 'profile', 'files_key', 'file_null', 'file_without_ref',
+  'files_left_out', 'ack_without_retryable', 'ack_malformed', 'delta_invalid', 'activity_invalid', 'binary_frame', 'undecodable',
+] as const
+
+export const OVERFLOW_KINDS = ['dead_letters', 'completed'] as const
+export type OverflowKind = (typeof OVERFLOW_KINDS)[number]
+
+/** Why an xAgent link was refused at its upgrade, or closed by the listener itself. */
+export type LinkFault =
+  | 'unauthorized' | 'foreign_origin' | 'subprotocol' | 'max_links' | 'links_per_ip' | 'shutting_down'
+  | 'binary_frame' | 'frame_too_large' | 'invalid_packets' | 'rate_limited' | 'hello_timeout' | 'internal_error'
+
+export type StoreOp = 'acquire' | 'renew' | 'release' | 'get' | 'list' | 'count' | 'commit' | 'probe'
+export type LimitKind = 'ttl_seconds' | 'max_messages' | 'max_bytes' | 'max_channels'
+
+/** The value itself where the set knows it, else `other`. */
+export function within(known: ReadonlySet<string>, value: string): string {
+  return known.has(value) ? value : OTHER
+}
+
+/** Major and minor of a hello's version: what tells versions apart, and all that is taken from the wire. */
+export function versionLabel(version: string): string {
+  const [, major, minor] = /^(\d{1,2})\.(\d{1,2})(?:\.|$)/.exec(version) ?? []
+  return major === undefined || minor === undefined ? OTHER : `${major}.${minor}`
+}

@@ -1,0 +1,59 @@
+/** What the parts of one route share. Each piece of state has one owner; this only says where it is. */
+import type { Ledger } from '../core/ledger.js'
+import type { Gap } from '../core/record.js'
+import type { ChannelLimits, Shared } from '../core/state.js'
+import type { Clock } from '../ops/clock.js'
+import type { Logger } from '../ops/logger.js'
+import type { RouteMetrics } from '../ops/route-metrics.js'
+import type { Catalog, Negotiated } from '../protocol/catalog.js'
+import type { ConnectorId, LegacyConnectorId, RouteName } from '../protocol/ids.js'
+import type { JsonObject } from '../protocol/packet.js'
+import type { ProjectedCard } from '../translate/card.js'
+import type { InboundRules } from '../translate/message-push.js'
+import type { ChannelTable } from './channel-table.js'
+import type { CommitQueue } from './commit-queue.js'
+
+/** The configuration of one route, as its parts use it. All durations in ms, sizes in bytes. */
+export interface RouteSettings {
+  readonly name: RouteName
+  readonly rules: InboundRules
+  readonly limits: ChannelLimits
+  readonly maxChannels: number
+  readonly toolTimeoutMs: number
+  readonly drainTimeoutMs: number
+  readonly leaseMs: number
+  readonly sweepIntervalMs: number
+  readonly deadLetters: { readonly max: number; readonly maxBytes: number; readonly ttlMs: number }
+}
+
+/** What the route knows of itself, stored as one record. */
+export interface RouteFacts {
+  connectorId: ConnectorId | null
+  legacyConnectorId: LegacyConnectorId | null
+  /** The connector's Card as last fetched. */
+  legacyCard: JsonObject | null
+  lastAliveAt: number | null
+  gaps: readonly Gap[]
+}
+
+export interface RouteContext {
+  readonly settings: RouteSettings
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: RouteMetrics
+  readonly catalog: Catalog
+  readonly table: ChannelTable
+  readonly shared: Shared
+  readonly ledger: Ledger
+  readonly commits: CommitQueue
+  readonly facts: RouteFacts
+  /** The Card as xAgent sees it, from the stored or the latest legacy Card; null while none is known. */
+  card(): ProjectedCard | null
+  /** `prefix` + an unguessable id. */
+  newId(prefix: string): string
+  /** Gateway clock, whole Unix ms. */
+  now(): number
+}
+
+/** What a channel of the legacy side may say, before and after its first Descriptor (DESIGN §6). */
+export type NegotiatedFor = (profiles: readonly string[]) => Negotiated

@@ -1,0 +1,68 @@
+/** A route's stored records at start (DESIGN §7): ids, channels, who talks, what waits, what was under way. */
+import { restoreInbound, restoreOutbound, restoreTurn } from '../core/load.js'
+import type { Effect } from '../core/effect.js'
+import { ROUTE_KEY, orderPrefix, type ChannelRecord, type InboundRecord, type OutboundRecord, type RouteRecord, type TurnRecord } from '../core/record.js'
+import type { RouteName } from '../protocol/ids.js'
+import { eachRecord, type Store } from '../store/port.js'
+import type { Entry } from './channel-table.js'
+import type { RouteContext, RouteFacts } from './context.js'
+
+/** The route's own facts; those of a new route when nothing is stored. */
+export async function loadFacts(store: Store, route: RouteName): Promise<RouteFacts> {
+  const record = (await store.get(route, 'route', ROUTE_KEY)) as RouteRecord | undefined
+  return {
+    connectorId: record?.connectorId ?? null,
+    legacyConnectorId: record?.legacyConnectorId ?? null,
+    legacyCard: record?.card ?? null,
+    lastAliveAt: record?.lastAliveAt ?? null,
+    gaps: record?.gaps ?? [],
+  }
+}
+
+/**
+ * Restores channels and messages, oldest sequence first, and opens the ledger with what is carried over. Effects that
+ * follow (a final in doubt) are handed to `perform` per channel.
+ */
+export async function loadChannels(store: Store, context: RouteContext, perform: (entry: Entry, effects: readonly Effect[]) => void): Promise<void> {
+  const { name } = context.settings
+  const { table, shared, ledger } = context
+  for await (const { value } of eachRecord(store, name, 'channel')) table.restore(value as ChannelRecord)
+  for await (const { value } of eachRecord(store, name, 'turn')) {
+    const entry = table.find((value as TurnRecord).channelId)
+    if (entry !== undefined) restoreTurn(entry.channel, value as TurnRecord)
+  }
+  const now = context.now()
+  for await (const { value } of eachRecord(store, name, 'inbound')) {
+    const record = value as InboundRecord
+    const entry = table.find(record.channelId)
+    if (entry === undefined) {
+      context.log.error({ messageId: record.messageId }, 'a stored message belongs to no channel: it is left in the store')
+      continue
+    }
+    restoreInbound(entry.channel, shared, record, now)
+    ledger.inbound.carriedOver += 1
+  }
+  for await (const { value } of eachRecord(store, name, 'outbound')) {
+    const record = value as OutboundRecord
+    const entry = table.find(record.channelId)
+    if (entry === undefined || record.state === 'ended') continue
+    ledger.outbound.carriedOver += 1
+    const effects: Effect[] = []
+    restoreOutbound(entry.channel, shared, record, now, effects)
+    perform(entry, effects)
+  }
+  await countOrders(store, context)
+}
+
+async function countOrders(store: Store, context: RouteContext): Promise<void> {
+  const byPrefix = new Map([...context.table].map((entry) => [orderPrefix(entry.id), entry]))
+  const prefixOf = (key: string): string => key.slice(0, key.indexOf('/') + 1)
+  for await (const { key } of eachRecord(store, context.settings.name, 'completed_order')) {
+    const entry = byPrefix.get(prefixOf(key))
+    if (entry !== undefined) entry.channel.completedCount += 1
+  }
+  for await (const { key } of eachRecord(store, context.settings.name, 'outbound_order')) {
+    const entry = byPrefix.get(prefixOf(key))
+    if (entry !== undefined) entry.channel.endedOutboundCount += 1
+  }
+}
