@@ -1,0 +1,211 @@
+/**
+ * A legacy Card → a Card that protocol 3.0 admits for `xagent.im.v2` (DESIGN §3): rewritten from whitelisted fields, never
+ * copied. Texts that would make an agent reply by tool are replaced by ours.
+ */
+import { createHash } from 'node:crypto'
+import { IM_V2 } from '../protocol/im-v2.js'
+import type { ConnectorCardId, ToolId } from '../protocol/ids.js'
+import { isObject, nestsAtMost, type JsonObject } from '../protocol/packet.js'
+import { CARD_SCHEMA, PROTOCOL_VERSION } from '../protocol/version.js'
+import type { Preset } from './preset.js'
+import { generatedSkill, skillName, type Skill } from './skill.js'
+
+/** A tool as an agent sees it, and how its arguments are named on the legacy side. */
+export interface ProjectedTool {
+  readonly toolId: ToolId
+  readonly title: string
+  readonly description: string
+  readonly inputSchema: JsonObject
+  /** Northbound argument name → legacy argument name; only these pass. */
+  readonly arguments: ReadonlyMap<string, string>
+}
+
+export interface ProjectedCard {
+  readonly cardId: ConnectorCardId
+  readonly version: string
+  readonly card: JsonObject
+  readonly skill: Skill
+  readonly tools: ReadonlyMap<ToolId, ProjectedTool>
+}
+
+export interface CardProjection {
+  readonly preset: Preset
+  /** Build facts of the gateway (PROTOCOL `build`); `build_time` required. */
+  readonly build: JsonObject
+  readonly apiKeyRequired: boolean
+  /** Whether a file can be uploaded through the gateway; without it, tools that need one cannot be called and are hidden. */
+  readonly files: boolean
+  /** A Skill from the configuration instead of the generated one. */
+  readonly skill: Skill | null
+}
+
+/** Arguments that only v1's way of replying could fill, or that would let a model choose the recipient (v1 §4). */
+const REPLY_ARGUMENTS: readonly string[] = ['reply_ref', 'reply_token', 'recipient_ref', 'context_token']
+const FILE_ARGUMENTS: ReadonlyMap<string, string> = new Map([['media_ref', 'file_ref'], ['file_ref', 'file_ref']])
+/** What shows that a text was written for v1: such texts are replaced. */
+const V1_WORDS: readonly string[] = ['/media/', '/files/', 'media_ref', 'reply', 'skill', 'im-connector', 'X-XAgent']
+const MAX_SCHEMA_DEPTH = 12
+
+/** Projects a Card. Null when it names no card id: nothing can be served under it. */
+export function projectCard(legacy: JsonObject, projection: CardProjection): ProjectedCard | null {
+  const cardId = text(legacy['connector_card_id'])
+  if (cardId === null) return null
+  const connector = isObject(legacy['connector']) ? legacy['connector'] : {}
+  const name = text(connector['name']) ?? cardId
+  const tools = projectTools(legacy, projection, cardId)
+  const skill = projection.skill ?? generatedSkill(cardId, name, tools)
+  const supports = isObject(legacy['supports']) ? legacy['supports'] : {}
+  const body = {
+    connector_card_id: cardId,
+    supports: { user_channel_mode: 'single', target_types: ['im'], ...targetsOf(supports), profiles: [IM_V2] },
+    tools: tools.map((tool) => toolEntry(tool, cardId)),
+    ...authFlows(legacy),
+    ...loginFlow(legacy),
+    security: { api_key_required: projection.apiKeyRequired, ...dataClasses(legacy) },
+  }
+  const suffix = createHash('sha256').update(JSON.stringify(body)).update(skill.markdown).digest('hex').slice(0, 8)
+  const version = `${text(connector['version']) ?? '0'}+gateway.${suffix}`
+  return {
+    cardId: cardId as ConnectorCardId,
+    version,
+    card: {
+      schema: CARD_SCHEMA, protocol_version: PROTOCOL_VERSION, build: projection.build,
+      connector: { name, version, ...optional('vendor', connector['vendor']), ...optional('description', connector['description']) }, ...body,
+    },
+    skill,
+    tools: new Map(tools.map((tool) => [tool.toolId, tool])),
+  }
+}
+
+function projectTools(legacy: JsonObject, projection: CardProjection, cardId: string): ProjectedTool[] {
+  const list = Array.isArray(legacy['tools']) ? legacy['tools'] : []
+  const seen = new Set<string>()
+  return list.flatMap((tool: unknown) => {
+    const projected = isObject(tool) ? projectTool(tool, projection, cardId) : null
+    if (projected === null || seen.has(projected.toolId)) return []
+    seen.add(projected.toolId)
+    return [projected]
+  })
+}
+
+function projectTool(tool: JsonObject, projection: CardProjection, cardId: string): ProjectedTool | null {
+  const toolId = text(tool['tool_id'])
+  if (toolId === null || !/^[A-Za-z0-9_.-]{1,256}$/.test(toolId) || projection.preset.hiddenTools.includes(toolId)) return null
+  const schema = isObject(tool['input_schema']) ? tool['input_schema'] : {}
+  const properties = isObject(schema['properties']) ? schema['properties'] : {}
+  const required = Array.isArray(schema['required']) ? schema['required'].filter((name) => typeof name === 'string') : []
+  if (!nestsAtMost(schema, MAX_SCHEMA_DEPTH) || required.some((name) => REPLY_ARGUMENTS.includes(name))) return null
+  const takesFile = Object.keys(properties).some((name) => FILE_ARGUMENTS.has(name))
+  if (takesFile && !projection.files) return null
+  const names = new Map<string, string>()
+  for (const name of Object.keys(properties)) {
+    if (!REPLY_ARGUMENTS.includes(name) && name !== 'connector_card_id') names.set(FILE_ARGUMENTS.get(name) ?? name, name)
+  }
+  names.set('connector_channel_id', 'connector_channel_id')
+  const title = text(tool['title']) ?? toolId
+  const sends = names.has('text') || takesFile
+  const said = text(tool['description'])
+  return {
+    toolId: toolId as ToolId,
+    title,
+    description: sends || said === null || speaksV1(said) ? sendDescription(sends, cardId) : said,
+    inputSchema: inputSchema(properties, required, names),
+    arguments: names,
+  }
+}
+
+function sendDescription(sends: boolean, cardId: string): string {
+  if (!sends) return `A tool of the connector ${cardId}.`
+  return 'Sends a message to the connected chat. Only for messages that the person did not just ask for: answers are delivered automatically.'
+}
+
+function inputSchema(properties: JsonObject, required: readonly string[], names: ReadonlyMap<string, string>): JsonObject {
+  const projected: Record<string, unknown> = {}
+  for (const [north, legacy] of names) {
+    projected[north] = north === 'connector_channel_id' ? { type: 'string' } : withoutV1Texts(properties[legacy])
+  }
+  const needed = [...names].filter(([north, legacy]) => north === 'connector_channel_id' || required.includes(legacy)).map(([north]) => north)
+  return { type: 'object', properties: projected, required: needed, additionalProperties: false }
+}
+
+/** A JSON schema without descriptions that were written for v1. Its depth is checked before. */
+function withoutV1Texts(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutV1Texts)
+  if (!isObject(schema)) return schema
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(([key, value]) => !(key === 'description' && (typeof value !== 'string' || speaksV1(value))))
+      .map(([key, value]) => [key, withoutV1Texts(value)]),
+  )
+}
+
+function toolEntry(tool: ProjectedTool, cardId: string): JsonObject {
+  return {
+    tool_id: tool.toolId, profile: IM_V2, title: tool.title, description: tool.description, related_skill_ids: [skillName(cardId)], input_schema: tool.inputSchema,
+  }
+}
+
+function targetsOf(supports: JsonObject): { targets?: JsonObject[] } {
+  const list = Array.isArray(supports['targets']) ? supports['targets'].filter(isObject) : []
+  const targets = list.flatMap((target) => {
+    const provider = text(target['provider'])
+    if (provider === null) return []
+    return [{ target_type: 'im', provider, label: text(target['label']) ?? provider, ...optional('description', target['description']) }]
+  })
+  return targets.length > 0 ? { targets } : {}
+}
+
+function authFlows(legacy: JsonObject): { auth_flows?: JsonObject[] } {
+  const list = Array.isArray(legacy['auth_flows']) ? legacy['auth_flows'].filter(isObject) : []
+  const flows = list.flatMap((flow) => {
+    const id = text(flow['id'])
+    const type = flow['type']
+    if (id === null || (type !== 'qr_login' && type !== 'form')) return []
+    const fields = (Array.isArray(flow['fields']) ? flow['fields'].filter(isObject) : []).map(authField)
+    if (type === 'form' && fields.length === 0) return []
+    return [{ id, target_type: 'im', type, ...optional('title', flow['title']), ...optional('description', flow['description']), ...(fields.length > 0 && { fields }) }]
+  })
+  return flows.length > 0 ? { auth_flows: flows } : {}
+}
+
+function authField(field: JsonObject): JsonObject {
+  const secret = field['secret'] === true
+  return {
+    name: text(field['name']) ?? 'value', label: text(field['label']) ?? text(field['name']) ?? 'value',
+    input_type: field['input_type'] === 'password' ? 'password' : 'text',
+    ...(typeof field['required'] === 'boolean' && { required: field['required'] }),
+    ...optional('placeholder', field['placeholder']), ...optional('help_text', field['help_text']),
+    ...(secret && { secret }), ...(secret ? {} : optional('default_value', field['default_value'])),
+  }
+}
+
+function loginFlow(legacy: JsonObject): { ui?: JsonObject } {
+  const ui = isObject(legacy['ui']) ? legacy['ui'] : {}
+  const flow = isObject(ui['login_flow']) ? ui['login_flow'] : null
+  if (flow === null) return {}
+  const steps = (Array.isArray(flow['steps']) ? flow['steps'].filter(isObject) : []).flatMap((step) => {
+    const type = text(step['type'])
+    return type === null ? [] : [{ type, ...optional('request_type', step['request_type']), ...optional('response_type', step['response_type']) }]
+  })
+  return { ui: { login_flow: { ...optional('flow_id', flow['flow_id']), steps } } }
+}
+
+function dataClasses(legacy: JsonObject): { data_classes?: string[] } {
+  const security = isObject(legacy['security']) ? legacy['security'] : {}
+  const classes = Array.isArray(security['data_classes']) ? security['data_classes'].filter((name) => typeof name === 'string') : []
+  return classes.length > 0 ? { data_classes: classes } : {}
+}
+
+function speaksV1(words: string): boolean {
+  const lower = words.toLowerCase()
+  return V1_WORDS.some((word) => lower.includes(word.toLowerCase()))
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+function optional(key: string, value: unknown): JsonObject {
+  const words = text(value)
+  return words === null ? {} : { [key]: words }
+}

@@ -1,0 +1,28 @@
+/** Relayed tool calls of an agent (DESIGN §3 Skill): projected arguments in, listed result fields out. */
+import { err, ok, wireError, type Result } from '../protocol/errors.js'
+import type { LegacyChannelId } from '../protocol/ids.js'
+import { isObject, nestsAtMost, type JsonObject } from '../protocol/packet.js'
+import type { ProjectedTool } from './card.js'
+
+const MAX_DEPTH = 16
+
+/** Arguments for the connector: only those of the projected schema, the channel id replaced by the connector's own. */
+export function legacyArguments(tool: ProjectedTool, args: unknown, channelId: LegacyChannelId): Result<JsonObject> {
+  if (args !== undefined && args !== null && !isObject(args)) return err(wireError('invalid_packet', 'arguments must be an object'))
+  if (!nestsAtMost(args, MAX_DEPTH)) return err(wireError('invalid_packet', `arguments must nest at most ${MAX_DEPTH} deep`))
+  const given = args ?? {}
+  const passed: Record<string, unknown> = {}
+  for (const [north, legacy] of tool.arguments) {
+    if (north !== 'connector_channel_id' && Object.hasOwn(given, north)) passed[legacy] = given[north]
+  }
+  passed['connector_channel_id'] = channelId
+  return ok(passed)
+}
+
+/** What an agent sees of a result: the preset's fields with plain values. */
+export function relayedResult(result: unknown, fields: readonly string[]): JsonObject {
+  if (!isObject(result)) return {}
+  return Object.fromEntries(
+    fields.filter((field) => Object.hasOwn(result, field) && ['string', 'number', 'boolean'].includes(typeof result[field])).map((field) => [field, result[field]]),
+  )
+}
