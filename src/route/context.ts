@@ -21,7 +21,6 @@ export interface RouteSettings {
   readonly maxChannels: number
   readonly toolTimeoutMs: number
   readonly drainTimeoutMs: number
-  readonly leaseMs: number
   readonly sweepIntervalMs: number
   readonly deadLetters: { readonly max: number; readonly maxBytes: number; readonly ttlMs: number }
 }

@@ -19,6 +19,9 @@ export interface Fence {
   readonly number: number
 }
 
+/** Records of a page when a caller does not say. */
+export const DEFAULT_PAGE = 1_000
+
 export interface ListOptions {
   /** Only keys that start with this. */
   readonly prefix?: string

@@ -1,0 +1,30 @@
+/** Keys that are accepted because a later version uses them; `check-config` says so for each that a file sets. */
+import type { GatewayConfig } from './schema.js'
+
+const SECTIONS: readonly string[] = ['redis', 'files', 'turns', 'deltas', 'activity']
+const KEYS: readonly (readonly string[])[] = [
+  ['admin', 'write_token'], ['admin', 'show_texts'], ['listen', 'public_url'], ['delivery', 'idle_close'], ['limits', 'legacy_bytes_per_second'],
+]
+const PRESET_KEYS: readonly string[] = ['reorder_window', 'file_limit', 'refused_file', 'typing', 'descriptor_check', 'pause_reading']
+
+/** Paths of the keys that the file sets and that this version does not use yet. */
+export function notYetKeys(data: unknown, config: GatewayConfig): (readonly PropertyKey[])[] {
+  const paths: (readonly PropertyKey[])[] = []
+  for (const section of SECTIONS) for (const key of Object.keys(valueAt(data, [section]) ?? {})) paths.push([section, key])
+  for (const path of KEYS) if (valueAt(data, path) !== undefined) paths.push(path)
+  if (/^rediss?:/.test(config.store)) paths.push(['store'])
+  if (config.boundary.mode === 'observe') paths.push(['boundary', 'mode'])
+  config.connectors.forEach((_connector, index) => {
+    for (const key of PRESET_KEYS) if (valueAt(data, ['connectors', index, key]) !== undefined) paths.push(['connectors', index, key])
+  })
+  return paths
+}
+
+function valueAt(data: unknown, path: readonly PropertyKey[]): object | undefined {
+  let value: unknown = data
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null) return undefined
+    value = (value as Record<PropertyKey, unknown>)[part]
+  }
+  return value as object | undefined
+}

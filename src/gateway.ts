@@ -1,0 +1,186 @@
+/** Composition root: store, routes, listeners; start, readiness, stop. */
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Budget } from './core/state.js'
+import { choosePreset } from './config/preset-file.js'
+import { serveProblems } from './config/load.js'
+import type { ConnectorConfig, GatewayConfig } from './config/schema.js'
+import { UndiciLegacyHttp } from './legacy/http.js'
+import { startAdminServer, type AdminServer } from './ops/admin-server.js'
+import type { BuildInfo } from './ops/build-info.js'
+import { systemClock, type Clock } from './ops/clock.js'
+import { listenerLog } from './ops/listener-log.js'
+import { createLogger, type Logger } from './ops/logger.js'
+import { Metrics } from './ops/metrics.js'
+import type { Catalog } from './protocol/catalog.js'
+import { ConfigError } from './protocol/errors.js'
+import type { ConnectorCardId, RouteName } from './protocol/ids.js'
+import type { RouteSettings } from './route/context.js'
+import { OwnedRoute } from './route/owned-route.js'
+import { Route } from './route/route.js'
+import { meteredStore } from './store/metered.js'
+import { openStore } from './store/open.js'
+import type { Store } from './store/port.js'
+import type { Preset } from './translate/preset.js'
+import { skillFromFile, skillName, type Skill } from './translate/skill.js'
+import { startXagentServer, type XagentServer } from './xagent/server.js'
+
+export interface GatewayOptions {
+  readonly config: GatewayConfig
+  readonly presets: ReadonlyMap<string, Preset>
+  readonly catalog: Catalog
+  readonly build: BuildInfo
+  /** Default: by `log` of the configuration, to standard output. */
+  readonly logger?: Logger
+  readonly clock?: Clock
+}
+
+export interface Gateway {
+  /** Ports in use, also where the configuration said 0. */
+  readonly ports: { readonly xagent: number; readonly admin: number }
+  /** Why the gateway cannot take messages now; empty = ready. */
+  notReady(): Promise<readonly string[]>
+  /** Drains and closes everything; what is unfinished stays in the store. */
+  stop(reason: string): Promise<void>
+}
+
+/** Starts everything. Throws ConfigError for what is wrong in the configuration, StoreError when the store cannot be opened. */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { config, catalog, build } = options
+  const problems = [...serveProblems(config), ...presetProblems(options)]
+  if (problems.length > 0) throw new ConfigError(problems)
+  const clock = options.clock ?? systemClock()
+  const log = options.logger ?? createLogger({ ...config.log, secrets: secretsOf(config) })
+  const metrics = new Metrics({ build, packetTypes: catalog.types, processMetrics: true })
+  const store = meteredStore(openStore(config.store, {
+    sync: config.storeSync, now: () => clock.wall(),
+    onUnreadable: (kind, key) => log.error({ kind, key }, 'a stored record cannot be read and is set aside'),
+  }), metrics, clock)
+  const routes = new Map<RouteName, OwnedRoute>()
+  const opened: { xagent?: XagentServer; admin?: AdminServer } = {}
+  try {
+    const shared: SharedParts = { options, clock, log, metrics, store, budget: { usedBytes: 0, maxBytes: config.limits.maxPendingBytes }, cards: new Map() }
+    for (const connector of config.connectors) {
+      const route = buildRoute(connector, shared)
+      routes.set(route.route.name, route)
+    }
+    opened.xagent = await startXagentServer({
+      ...config.listen, apiKeys: config.xagent.apiKeys, limits: config.limits, clock, newId: () => newId(''),
+      route: (name) => routes.get(name as RouteName)?.route, observe: listenerLog(log, metrics),
+    })
+    const notReady = async (): Promise<readonly string[]> => [...(await storeProblem(store)), ...[...routes.values()].flatMap((route) => route.notReady())]
+    opened.admin = await startAdminServer({ ...config.admin, metrics, notReady, onError: (error) => log.error({ err: error }, 'an admin request failed') })
+    await Promise.all([...routes.values()].map((route) => route.start()))
+    const ports = { xagent: opened.xagent.port, admin: opened.admin.port }
+    log.info({ ...ports, connectors: [...routes.keys()], version: build.version }, 'the gateway is listening')
+    return { ports, notReady, stop: (reason) => stop(reason, log, routes, opened, metrics, store) }
+  } catch (error) {
+    await stop('start failed', log, routes, opened, metrics, store)
+    throw error
+  }
+}
+
+async function stop(
+  reason: string, log: Logger, routes: ReadonlyMap<RouteName, OwnedRoute>, opened: { xagent?: XagentServer; admin?: AdminServer }, metrics: Metrics, store: Store,
+): Promise<void> {
+  log.info({ reason }, 'the gateway stops')
+  opened.xagent?.stopAccepting()
+  // Acks are collected while links are still open: a link that was asked to close delivers nothing more.
+  await Promise.all([...routes.values()].map((route) => route.stop()))
+  await opened.xagent?.close(1012, 'the gateway restarts')
+  await opened.admin?.close()
+  metrics.close()
+  await store.close()
+  log.info('the gateway has stopped')
+}
+
+interface SharedParts {
+  readonly options: GatewayOptions
+  readonly clock: Clock
+  readonly log: Logger
+  readonly metrics: Metrics
+  readonly store: Store
+  readonly budget: Budget
+  /** Card id → the route that serves it: one server per card id (PROTOCOL "Identity and lease"). */
+  readonly cards: Map<ConnectorCardId, RouteName>
+}
+
+function buildRoute(connector: ConnectorConfig, { options, clock, log: parent, metrics, store, budget, cards }: SharedParts): OwnedRoute {
+  const { config } = options
+  const name = connector.name as RouteName
+  const log = parent.child({ route: name })
+  const endpoint = { baseUrl: connector.url, apiKey: connector.apiKey, ca: connector.ca === null ? null : readFileSync(connector.ca, 'utf8'), maxFrameBytes: config.limits.legacyMaxFrameBytes }
+  const routeMetrics = metrics.route(name)
+  routeMetrics.limit('ttl_seconds', config.retention.ttlMs / 1_000)
+  routeMetrics.limit('max_messages', config.retention.maxMessages)
+  routeMetrics.limit('max_bytes', config.retention.maxBytes)
+  routeMetrics.limit('max_channels', config.limits.maxChannels)
+  const skillText = connector.skill === null ? null : readFileSync(connector.skill, 'utf8')
+  const route = new Route({
+    settings: settingsOf(connector, config), store, clock, log, metrics: routeMetrics, catalog: options.catalog, budget,
+    flushChannels: config.delivery.flushChannels,
+    http: new UndiciLegacyHttp({ endpoint, clock }),
+    links: { endpoint, toolLinks: connector.toolLinks, outboundWaitMs: config.delivery.outboundWaitMs, random: Math.random },
+    presetFor: (cardId) => choosePreset(options.presets, cardId, connector),
+    skillFor: (cardId) => ownSkill(cardId, skillText, log),
+    build: { ...options.build },
+    apiKeyRequired: config.xagent.apiKeys.length > 0,
+    newId,
+    claimCard: (cardId) => {
+      const holder = cards.get(cardId) ?? name
+      cards.set(cardId, holder)
+      return holder === name ? null : holder
+    },
+  })
+  return new OwnedRoute(route, store, clock, log, config.ownership.leaseMs)
+}
+
+function ownSkill(cardId: string, markdown: string | null, log: Logger): Skill | null {
+  if (markdown === null) return null
+  const skill = skillFromFile(cardId, markdown)
+  if (skill === null) log.error({ expected: skillName(cardId) }, 'the Skill file has another name in its header: the generated Skill is served')
+  return skill
+}
+
+function settingsOf(connector: ConnectorConfig, config: GatewayConfig): RouteSettings {
+  const { retention, delivery } = config
+  return {
+    name: connector.name as RouteName,
+    rules: { accept: connector.accept, commands: connector.commands, senderLine: connector.senderLine },
+    limits: {
+      ttlMs: retention.ttlMs, maxMessages: retention.maxMessages, maxBytes: retention.maxBytes, overflow: retention.overflow, window: delivery.window,
+      ackTimeoutMs: delivery.ackTimeoutMs, backoffInitialMs: delivery.backoff.initialMs, backoffMaxMs: delivery.backoff.maxMs, maxAttempts: delivery.maxAttempts,
+      outboundQueue: delivery.outboundQueue, outboundWaitMs: delivery.outboundWaitMs,
+    },
+    maxChannels: config.limits.maxChannels,
+    toolTimeoutMs: delivery.toolTimeoutMs,
+    drainTimeoutMs: delivery.drainTimeoutMs,
+    sweepIntervalMs: retention.sweepIntervalMs,
+    deadLetters: { max: retention.deadLetters, maxBytes: retention.deadLetterBytes, ttlMs: retention.deadLetterTtlMs },
+  }
+}
+
+function presetProblems({ config, presets }: GatewayOptions): string[] {
+  return config.connectors
+    .filter(({ preset }) => preset !== 'auto' && !presets.has(preset))
+    .map(({ name, preset }) => `connectors.${name}.preset: there is no preset "${preset}"; there are ${[...presets.keys()].join(', ')}`)
+}
+
+function secretsOf(config: GatewayConfig): string[] {
+  const { xagent, admin, connectors } = config
+  return [...xagent.apiKeys, admin.readToken, admin.writeToken, ...connectors.map(({ apiKey }) => apiKey)].filter((secret) => secret !== null)
+}
+
+async function storeProblem(store: Store): Promise<string[]> {
+  try {
+    await store.probe()
+    return []
+  } catch {
+    return ['the store cannot be written']
+  }
+}
+
+/** `prefix` + 120 random bits. */
+function newId(prefix: string): string {
+  return prefix + randomBytes(15).toString('base64url')
+}

@@ -1,0 +1,105 @@
+/** What a simulated connector remembers, and what of that the end of its process takes away. */
+import { randomUUID } from 'node:crypto'
+import type { JsonObject } from '../protocol/packet.js'
+import type { Account, ConnectorKind, SignInStep } from './connector-kind.js'
+import type { ConnectorSocket } from './connector-socket.js'
+
+export interface SimChannel {
+  readonly id: string
+  /** Null = nobody is signed in. */
+  account: Account | null
+  /** The socket that opened it last; null = closed. */
+  opener: ConnectorSocket | null
+  /** Pushes that wait for an opener, where the platform queues them. */
+  queued: QueuedPush[]
+}
+
+export interface QueuedPush {
+  readonly payload: JsonObject
+  /** Unix ms. */
+  readonly queuedAt: number
+}
+
+export interface SignInSession {
+  readonly id: string
+  readonly channelId: string
+  readonly steps: readonly SignInStep[]
+  readonly expiresAt: number | null
+  readonly input: JsonObject
+  /** Looks so far. */
+  looks: number
+  status: string
+}
+
+export class ConnectorMemory {
+  /** In memory only: the first hello of a process decides it, a later different one replaces it. */
+  connectorId: string | null = null
+  readonly channels = new Map<string, SimChannel>()
+  readonly sessions = new Map<string, SignInSession>()
+  /** References of media that pushes have shown. */
+  readonly mediaRefs = new Set<string>()
+  #signIns = 0
+
+  constructor(private readonly kind: ConnectorKind) {}
+
+  /** Decides the `connector_id` of a hello. */
+  adoptConnectorId(asked: string): string {
+    if (this.connectorId === null) this.connectorId = asked === '' ? this.kind.newConnectorId() : asked
+    else if (asked !== '' && asked !== this.connectorId) this.connectorId = this.kind.newConnectorId()
+    return this.connectorId
+  }
+
+  addChannel(id = this.kind.newChannelId()): SimChannel {
+    const channel: SimChannel = { id, account: null, opener: null, queued: [] }
+    this.channels.set(id, channel)
+    return channel
+  }
+
+  bind(channel: SimChannel, input: JsonObject = {}): void {
+    channel.account = this.kind.newAccount(this.#signIns++, input)
+  }
+
+  /** The socket is gone: its channels are closed, and those where nobody is signed in die with it. */
+  socketGone(socket: ConnectorSocket): void {
+    for (const channel of this.channels.values()) {
+      if (channel.opener !== socket) continue
+      channel.opener = null
+      if (channel.account === null && !this.#finishesAlone(channel)) this.forgetChannel(channel.id)
+    }
+  }
+
+  forgetChannel(id: string): void {
+    this.channels.delete(id)
+    this.endSessionsOf(id)
+  }
+
+  endSessionsOf(channelId: string): void {
+    for (const session of this.sessions.values()) if (session.channelId === channelId) this.sessions.delete(session.id)
+  }
+
+  /** What a stop of the process leaves: bindings and queues are on disk, the rest was in memory. */
+  processEnded(): void {
+    this.connectorId = null
+    this.sessions.clear()
+    for (const channel of [...this.channels.values()]) {
+      channel.opener = null
+      if (channel.account === null) this.channels.delete(channel.id)
+    }
+  }
+
+  /** A connector that starts from nothing and has already given itself another id. */
+  forgetEverything(): void {
+    this.channels.clear()
+    this.sessions.clear()
+    this.mediaRefs.clear()
+    this.connectorId = `fresh-${randomUUID()}`
+  }
+
+  #finishesAlone(channel: SimChannel): boolean {
+    if (!this.kind.signIn.outlivesSocket) return false
+    const session = [...this.sessions.values()].find(({ channelId }) => channelId === channel.id)
+    if (session?.steps.at(-1) !== 'authenticated') return false
+    this.bind(channel, session.input)
+    return true
+  }
+}
