@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { baseUrlProblem } from './connector-url.js'
+import { baseUrlProblem } from './base-url.js'
 import { DURATION_FORM, SIZE_FORM, parseDuration, parseSize } from './units.js'
 
 /** A timer of the runtime reaches 24.8 days; what only compares times may be longer. */

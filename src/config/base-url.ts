@@ -5,8 +5,8 @@ export function baseUrlProblem(value: string): string | null {
   if (/[\s\\]/.test(value)) return 'holds white space or a backslash'
   if (!/^https?:\/\//i.test(value)) return 'does not start with http:// or https://'
   if (/^https?:\/\/(?:[/?#]|$)/i.test(value)) return 'names no host'
-  const url = URL.parse(value)
-  if (url === null) return 'is not a URL'
+  if (!URL.canParse(value)) return 'is not a URL'
+  const url = new URL(value)
   if (url.username !== '' || url.password !== '' || /^https?:\/\/[^/?#]*@/i.test(value)) return 'holds a user name or password'
   if (value.includes('?')) return 'holds a query'
   if (value.includes('#')) return 'holds a fragment'
