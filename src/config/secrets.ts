@@ -1,41 +1,33 @@
-/** Secrets kept out of the file: `${VAR}` anywhere in a text, `file:/path` as a whole value (DESIGN §8). */
-import { isAbsolute } from 'node:path'
-import type { Problem } from './problem.js'
-import { readText } from './scalars.js'
-import type { YamlSource } from './yaml-source.js'
+/** `${VAR}` anywhere in a text and `file:/path` as a whole text (DESIGN §8). What they stand for is never printed. */
+import { readFileSync } from 'node:fs'
 
-export type Environment = Readonly<Record<string, string | undefined>>
-
-/** Fills in every reference of a source; what cannot be filled is a problem that names the key, never a value. */
-export function fillSecrets(source: YamlSource, env: Environment): Problem[] {
-  const problems: Problem[] = []
-  source.fillTexts((value, path) => {
-    const filled = value.startsWith('file:') ? fromFile(value.slice('file:'.length)) : fromEnvironment(value, env)
-    problems.push(...filled.problems.map((text) => ({ path, text })))
-    return filled.value
-  })
-  return problems
+export interface SecretSources {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Told what is wrong with the value at a path, in words that do not hold the value. */
+  readonly onProblem: (path: readonly PropertyKey[], problem: string) => void
 }
 
-interface Filled {
-  readonly value: string
-  readonly problems: readonly string[]
+/** The same data with every reference replaced. A reference that cannot be resolved is told, and stands as "". */
+export function resolveSecrets(value: unknown, sources: SecretSources, path: readonly PropertyKey[] = []): unknown {
+  if (typeof value === 'string') return resolveText(value, sources, path)
+  if (Array.isArray(value)) return value.map((item, index) => resolveSecrets(item, sources, [...path, index]))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, resolveSecrets(item, sources, [...path, key])]))
 }
 
-function fromFile(path: string): Filled {
-  if (!isAbsolute(path)) return { value: '', problems: ['"file:" is not followed by an absolute path; must be file:/path/to/a/secret'] }
-  const content = readText(path)
-  if (content.ok) return { value: content.text.replace(/[\r\n]+$/, ''), problems: [] }
-  return { value: '', problems: [`the file ${path} cannot be read (${content.code}); must be a readable file that holds the value`] }
-}
-
-function fromEnvironment(text: string, env: Environment): Filled {
-  const problems: string[] = []
-  const value = text.replace(/\$\{([^}]*)\}?/g, (_reference, name: string) => {
+function resolveText(text: string, { env, onProblem }: SecretSources, path: readonly PropertyKey[]): string {
+  if (text.startsWith('file:/')) {
+    const file = text.slice('file:'.length)
+    try {
+      return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+    } catch (error) {
+      onProblem(path, `the file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'}); it must exist and be readable`)
+      return ''
+    }
+  }
+  return text.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_reference, name: string) => {
     const found = env[name]
-    if (!/^\w+$/.test(name)) problems.push('"${" is not followed by a name and "}"; must be ${NAME} of letters, digits and _')
-    else if (found === undefined) problems.push(`the environment variable ${name} is not set; set it, or write the value in another way`)
+    if (found === undefined) onProblem(path, `the environment variable ${name} is not set; set it, or remove \${${name}}`)
     return found ?? ''
   })
-  return { value, problems }
 }
