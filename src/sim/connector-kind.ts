@@ -91,7 +91,7 @@ export interface ConnectorKind {
   readonly tools: ReadonlyMap<string, ToolKind>
   /** The account that the `serial`th sign-in of this process binds; a form may name the chat. */
   readonly newAccount: (serial: number, input: JsonObject) => Account
-  /** A `message.push` payload in the 1.0 dialect, `media` being ready items. Counts, and moves the recipient, as the platform does. */
+  /** A `message.push` payload in the 1.0 dialect; `media` are ready items. Counts, and moves the recipient, as the platform does. */
   readonly push: (account: Account, message: UserMessage, media: readonly JsonObject[], now: number) => JsonObject
   readonly mediaItem: (file: UserFile, ref: string, expiresAt: number) => JsonObject
   readonly mediaRefPrefix: string

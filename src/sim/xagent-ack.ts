@@ -42,7 +42,9 @@ export function ackFrames(policy: AckPolicy, message: ReceivedMessage, known: bo
     case 'wrong': {
       const payload = { message_id: policy.messageId ?? message.messageId, status: 'accepted' }
       return [{
-        ...ack(message, payload), reply_to: policy.replyTo ?? message.packetId, connector_channel_id: policy.channelId ?? message.channelId,
+        ...ack(message, payload),
+        reply_to: policy.replyTo ?? message.packetId,
+        connector_channel_id: policy.channelId ?? message.channelId,
       }]
     }
     case 'error':

@@ -7,6 +7,15 @@ import { readWirePacket, wirePacket, type PacketFields, type WirePacket } from '
 const SUBPROTOCOL = 'xagent.connector.packet.v1'
 const ANSWER_TIMEOUT_MS = 60_000
 
+export interface LinkOptions {
+  readonly url: string
+  /** Null = no Authorization header. */
+  readonly apiKey: string | null
+  readonly onPacket: (packet: WirePacket) => void
+  /** Wall clock, Unix ms. */
+  readonly now: () => number
+}
+
 interface Waiting {
   readonly resolve: (packet: WirePacket) => void
   readonly reject: (error: Error) => void
@@ -18,12 +27,15 @@ export class XagentLink {
   /** By `request_id`, and by the `packet_id` that an answer repeats as `reply_to`. */
   readonly #waiting = new Map<string, Waiting>()
 
-  private constructor(ws: WebSocket, onPacket: (packet: WirePacket) => void, private readonly now: () => number) {
+  private constructor(ws: WebSocket, onPacket: LinkOptions['onPacket'], private readonly now: () => number) {
     this.#ws = ws
-    this.closed = once(ws, 'close').then(([code, reason]) => {
-      for (const { reject } of [...this.#waiting.values()]) reject(new Error(`the link was closed with ${String(code)} before the answer`))
-      return { code: code as number, reason: (reason as Buffer).toString() }
+    this.closed = new Promise((resolve) => {
+      ws.on('close', (code, reason) => {
+        for (const { reject } of [...this.#waiting.values()]) reject(new Error(`the link was closed with ${code} before the answer`))
+        resolve({ code, reason: reason.toString() })
+      })
     })
+    // An error is always followed by the close.
     ws.on('error', () => undefined)
     ws.on('message', (data) => {
       const packet = readWirePacket((data as Buffer).toString('utf8'))
@@ -34,19 +46,16 @@ export class XagentLink {
   }
 
   /** Dials; rejects with the HTTP status when the upgrade is refused, or with why there is no connection. */
-  static async dial(url: string, apiKey: string | null, onPacket: (packet: WirePacket) => void, now: () => number): Promise<XagentLink> {
+  static async dial({ url, apiKey, onPacket, now }: LinkOptions): Promise<XagentLink> {
     const ws = new WebSocket(url, [SUBPROTOCOL], {
       perMessageDeflate: false, headers: apiKey === null ? {} : { authorization: `Bearer ${apiKey}` },
     })
     const link = new XagentLink(ws, onPacket, now)
-    const refused = new Promise<never>((_resolve, reject) => {
-      ws.once('error', reject)
-      ws.once('unexpected-response', (_request: unknown, response: IncomingMessage) => {
-        reject(new Error(`the upgrade was refused with ${response.statusCode ?? 0}`))
-        ws.terminate()
-      })
+    ws.once('unexpected-response', (_request: unknown, response: IncomingMessage) => {
+      ws.emit('error', new Error(`the upgrade was refused with ${response.statusCode ?? 0}`))
+      ws.terminate()
     })
-    await Promise.race([once(ws, 'open'), refused])
+    await once(ws, 'open')
     return link
   }
 

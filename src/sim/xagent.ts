@@ -74,7 +74,7 @@ export class SimXagent {
   /** Dials without a hello. */
   async dial(): Promise<void> {
     const url = `${this.options.baseUrl.replace(/^http/, 'ws')}/ws`
-    const link = await XagentLink.dial(url, this.options.apiKey ?? null, (packet) => this.#receive(packet), this.#now)
+    const link = await XagentLink.dial({ url, apiKey: this.options.apiKey ?? null, onPacket: (packet) => this.#receive(packet), now: this.#now })
     this.#link = link
     void link.closed.then((end) => {
       if (this.#link === link) this.#link = null
@@ -141,13 +141,16 @@ export class SimXagent {
       ...(packetId !== undefined && { packet_id: packetId }),
       type: 'chat.message',
       connector_channel_id: channelId,
-      payload: { message_id: messageId, ...(text !== undefined && { text }), ...(files !== undefined && { files }), created_at: this.#now(), ...fields },
+      payload: {
+        message_id: messageId, ...(text !== undefined && { text }), ...(files !== undefined && { files }), created_at: this.#now(), ...fields,
+      },
     })
   }
 
   sendDelta(channelId: string, delta: { messageId: string; sequence: number; text: string }): WirePacket {
     const { messageId, sequence, text } = delta
-    return this.send({ type: 'chat.message.delta', connector_channel_id: channelId, payload: { message_id: messageId, sequence, text } })
+    const payload = { message_id: messageId, sequence, text }
+    return this.send({ type: 'chat.message.delta', connector_channel_id: channelId, payload })
   }
 
   sendActivity(channelId: string, status: string, toolName?: string): WirePacket {

@@ -9,7 +9,8 @@ const FIRST_NUMBER = 7_100_000_001
 /** Given so, a call goes there and not to the owner: honoured though the Card does not declare it. */
 const recipientOf = (args: Parameters<typeof textField>[0]) => textField(args, 'recipient_ref') || textField(args, 'to') || OWNER
 /** The id is the connector's own: it proves nothing about the platform. */
-const sent = (recipient: string, now: number) => ({ message_id: wireId('msg_', 12), recipient_ref: recipient, sent_at: now, status: 'sent' })
+const sent = (recipient: string, now: number) =>
+  ({ message_id: wireId('msg_', 12), recipient_ref: recipient, sent_at: now, status: 'sent' })
 const MIME_TYPES = { image: 'image/jpeg', video: 'video/mp4', file: 'application/octet-stream' } as const
 const FIXED_NAMES = { image: 'wechat-image.jpg', video: 'wechat-video.mp4', file: undefined } as const
 
