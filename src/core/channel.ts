@@ -30,7 +30,7 @@ export function step(channel: Channel, shared: Shared, event: ChannelEvent, now:
   outboundDeadlines(channel, shared, now, out)
   expire(channel, shared, now, out)
   pump(channel, shared, now, out)
-  return { effects: out, nextAt: Math.min(deliverAt(channel), replyAt(channel)) }
+  return { effects: out, nextAt: Math.min(deliverAt(channel, now), replyAt(channel)) }
 }
 
 function handle(channel: Channel, shared: Shared, event: ChannelEvent, now: number, out: Effect[]): void {

@@ -182,14 +182,15 @@ export function errorAnswered(channel: Channel, shared: Shared, event: Extract<C
 }
 
 /** The next moment at which this stage has something to do, or Infinity. */
-export function deliverAt(channel: Channel): number {
+export function deliverAt(channel: Channel, now: number): number {
   let at = Infinity
   for (const message of channel.inFlight) at = Math.min(at, message.inFlight?.ackBy ?? Infinity)
   const soonest = channel.expiries.find((message) => !message.ended && message.inFlight === null)
   if (soonest !== undefined) at = Math.min(at, soonest.expiresAt)
   if (channel.link !== null && !channel.congested) {
     const head = channel.waiting.find((message) => !message.ended && message.inFlight === null)
-    if (head !== undefined && head.notBefore > 0) at = Math.min(at, head.notBefore)
+    // A head whose time has come waits for something else: its commit, a place to flush.
+    if (head !== undefined && head.notBefore > now) at = Math.min(at, head.notBefore)
   }
   return at
 }

@@ -12,6 +12,7 @@ import type { ToolOutcome } from '../../src/translate/tool-outcome.js'
 import { loadPresets } from '../../src/config/package-files.js'
 import { cardTools } from '../../src/translate/reply-target.js'
 import { translatePush } from '../../src/translate/message-push.js'
+import { digest } from '../../src/translate/conversation.js'
 import type { Preset } from '../../src/translate/preset.js'
 
 export const T0 = Date.UTC(2026, 0, 1)
@@ -113,7 +114,7 @@ export class Rig {
   final(messageId: string, text: string, packetId = `pkt_${messageId}`, files = 0): void {
     this.event({
       type: 'final_received',
-      final: { from: { link: LINK, as: this.channel.id, packetId: packetId as PacketId }, messageId: messageId as MessageId, text, files, contentHash: `hash of ${text}` },
+      final: { from: { link: LINK, as: this.channel.id, packetId: packetId as PacketId }, messageId: messageId as MessageId, text, files, contentHash: digest([text]) },
     })
   }
 
