@@ -97,6 +97,24 @@ export async function stand(t: Teardown, options: StandOptions = {}): Promise<St
   return made
 }
 
+export interface OpenChannel {
+  readonly xagent: SimXagent
+  readonly channelId: string
+  readonly legacyId: string
+}
+
+/** An xAgent with one open channel on which somebody is signed in. */
+export async function openChannel({ connector, xagent: newXagent }: Stand, options: Partial<SimXagentOptions> = {}): Promise<OpenChannel> {
+  const xagent = newXagent(options)
+  await xagent.connect()
+  const before = new Set(connector.channels().map(({ channelId }) => channelId))
+  const { channelId } = await xagent.openChannel()
+  const legacyId = connector.channels().map(({ channelId: id }) => id).find((id) => !before.has(id))
+  if (legacyId === undefined) throw new Error('no channel was opened on the connector')
+  connector.signIn(legacyId)
+  return { xagent, channelId, legacyId }
+}
+
 /** The value of the series `xagent_gateway_<name>` that has all these labels. */
 export function metricValue(text: string, name: string, labels: Record<string, string> = {}): number {
   const line = text.split('\n').find((candidate) =>

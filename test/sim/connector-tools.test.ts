@@ -52,18 +52,18 @@ t.test('a running call delays everything behind it on its socket, WebSocket pong
     await platform.opened
     return undefined
   })
-  const order: string[] = []
-  const note = (what: string) => () => void order.push(what)
-  const call = invoke(xagent, channelId, 'slow').then(note('tool'))
+  const call = invoke(xagent, channelId, 'slow')
   await connector.waitFor('tool')
-  const ping = xagent.request('ping', channelId, {}).then(note('ping'))
-  const open = xagent.openChannel(channelId).then(note('open'))
-  const pong = xagent.ping().then(note('pong'))
+  const order: string[] = []
+  xagent.events.on('packet', ({ type }) => order.push(type))
+  const ping = xagent.request('ping', channelId, {})
+  const open = xagent.openChannel(channelId)
+  const pong = xagent.ping().then(() => order.push('websocket pong'))
   connector.push(channelId, { text: 'meanwhile' })
-  await xagent.waitFor('packet', isPush).then(note('push'))
+  await xagent.waitFor('packet', isPush)
   platform.open()
   await Promise.all([call, ping, open, pong])
-  t.same(order, ['push', 'tool', 'ping', 'open', 'pong'])
+  t.same(order, ['message.push', 'tool.invoke.ack', 'pong', 'channel.open.ack', 'websocket pong'])
 })
 
 t.test('a running call delays nothing on another socket', async (t) => {

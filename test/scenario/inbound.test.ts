@@ -1,0 +1,147 @@
+import t from 'tap'
+import { openChannel, stand, until } from '../helper/stand.js'
+
+t.test('a push while xAgent is disconnected is delivered after it re-opens, in order, once', async (t) => {
+  const s = await stand(t)
+  const { xagent, legacyId } = await openChannel(s)
+  await xagent.terminate()
+  const words = ['one', 'two', 'three']
+  for (const text of words) s.connector.push(legacyId, { text })
+  await until(async () => (await s.metric('pending_messages', { direction: 'inbound' })) === 3, 'three messages wait')
+  await xagent.reconnect()
+  await xagent.events.atLeast('message', 3)
+  t.strictSame(xagent.received.map(({ text }) => text), words)
+  await until(async () => (await s.metric('pending_messages', { direction: 'inbound' })) === 0, 'nothing waits')
+  t.equal(xagent.received.length, 3)
+  t.equal(await s.metric('ledger_imbalance', { direction: 'inbound' }), 0)
+})
+
+t.test('a push while the channel is not open is kept: closing north does not close south', async (t) => {
+  const s = await stand(t)
+  const { xagent, channelId, legacyId } = await openChannel(s)
+  const closed = await xagent.request('channel.close', channelId, {})
+  t.match(closed, { type: 'channel.close.ack', payload: { status: 'ok' } })
+  t.equal(s.connector.push(legacyId, { text: 'kept' }).outcome, 'written')
+  await until(async () => (await s.metric('pending_messages', { direction: 'inbound' })) === 1, 'it waits')
+  t.equal(xagent.received.length, 0)
+  await xagent.openChannel(channelId)
+  t.equal((await xagent.waitFor('message')).text, 'kept')
+})
+
+t.test('completed historical messages are not sent again after a reconnect (v2 §1)', async (t) => {
+  const s = await stand(t)
+  const { xagent, legacyId } = await openChannel(s)
+  s.connector.push(legacyId, { text: 'done' })
+  await until(async () => (await s.metric('messages_total', { direction: 'inbound', outcome: 'accepted' })) === 1, 'accepted')
+  await xagent.disconnectAndReopen()
+  s.connector.push(legacyId, { text: 'new' })
+  await xagent.waitFor('message', ({ text }) => text === 'new')
+  t.strictSame(xagent.received.map(({ text }) => text), ['done', 'new'])
+})
+
+t.test('no ack, a malformed ack and wrong acks are no delivery: the same message_id comes in a new packet', async (t) => {
+  const s = await stand(t, { config: 'delivery: { ack_timeout: 60ms, backoff: { initial: 10ms, max: 20ms } }' })
+  const { xagent, legacyId } = await openChannel(s)
+  const policies = ['none', 'malformed', { kind: 'wrong', messageId: 'm_other' }, { kind: 'wrong', replyTo: 'pkt_other' }, { kind: 'wrong', channelId: 'cch_other' }, { kind: 'error', code: 'x' }, 'accepted'] as const
+  let turn = 0
+  xagent.onMessage(() => policies[turn++] ?? 'accepted')
+  s.connector.push(legacyId, { text: 'hello' })
+  await until(async () => (await s.metric('messages_total', { direction: 'inbound', outcome: 'accepted' })) === 1, 'accepted at last')
+  t.equal(xagent.received.length, policies.length)
+  t.equal(new Set(xagent.received.map(({ messageId }) => messageId)).size, 1)
+  t.equal(new Set(xagent.received.map(({ packetId }) => packetId)).size, policies.length)
+  t.equal(await s.metric('acks_orphaned_total', { reason: 'other_message' }), 1)
+  t.equal(await s.metric('acks_orphaned_total', { reason: 'unknown_packet' }), 1)
+  t.equal(await s.metric('acks_orphaned_total', { reason: 'unknown_channel' }), 1)
+  t.equal(await s.metric('acks_orphaned_total', { reason: 'malformed' }), 1)
+  t.equal(await s.metric('redeliveries_total', { cause: 'ack_timeout' }), 5)
+  t.equal(await s.metric('redeliveries_total', { cause: 'error' }), 1)
+})
+
+t.test('a head that xAgent rejects as temporary for ever holds back its own channel only', async (t) => {
+  const s = await stand(t, { config: 'delivery: { backoff: { initial: 20ms, max: 40ms } }' })
+  const one = await openChannel(s)
+  const two = await one.xagent.openChannel()
+  const legacyTwo = s.connector.channels().map(({ channelId }) => channelId).find((id) => id !== one.legacyId) ?? ''
+  s.connector.signIn(legacyTwo)
+  one.xagent.onMessage(({ channelId }) => (channelId === one.channelId ? { kind: 'rejected', code: 'later', retryable: true } : 'accepted'))
+  s.connector.push(one.legacyId, { text: 'stubborn' })
+  s.connector.push(one.legacyId, { text: 'behind it' })
+  for (let i = 0; i < 5; i += 1) s.connector.push(legacyTwo, { text: `free ${i}` })
+  await until(() => one.xagent.received.filter(({ text }) => text === 'stubborn').length >= 4, 'the head is tried again')
+  t.strictSame(one.xagent.received.filter(({ channelId }) => channelId === two.channelId).map(({ text }) => text), ['free 0', 'free 1', 'free 2', 'free 3', 'free 4'])
+  t.notOk(one.xagent.received.some(({ text }) => text === 'behind it'))
+  t.equal(await s.metric('blocked_channels'), 1)
+})
+
+t.test('a rejection for good is a dead letter with its code', async (t) => {
+  const s = await stand(t)
+  const { xagent, legacyId } = await openChannel(s)
+  xagent.onMessage({ kind: 'rejected', code: 'permission_denied', retryable: false })
+  s.connector.push(legacyId, { text: 'the pump is hot' })
+  await until(async () => (await s.metric('dead_letters_total', { direction: 'inbound', reason: 'rejected' })) === 1, 'a dead letter')
+  t.equal(await s.metric('dead_letters'), 1)
+  t.ok(s.logs.some((line) => line['outcome'] === 'rejected' && line['code'] === 'permission_denied'))
+  t.notMatch(s.logText(), /pump/, 'no words in the log')
+})
+
+t.test('the latest channel.open has the channel; an ack from the link that lost it still counts', async (t) => {
+  const s = await stand(t)
+  const { xagent: first, channelId, legacyId } = await openChannel(s)
+  first.onMessage('none')
+  s.connector.push(legacyId, { text: 'hello' })
+  const { packetId, messageId } = await first.waitFor('message')
+  const second = s.xagent()
+  second.onMessage('none')
+  await second.connect()
+  await second.openChannel(channelId)
+  const again = await second.waitFor('message')
+  t.equal(again.messageId, messageId)
+  first.send({ type: 'chat.message.ack', reply_to: packetId, connector_channel_id: channelId, payload: { message_id: messageId, status: 'accepted' } })
+  await until(async () => (await s.metric('messages_total', { direction: 'inbound', outcome: 'accepted' })) === 1, 'it ended')
+})
+
+t.test('a push of 4 MiB with short words passes', async (t) => {
+  const s = await stand(t)
+  const { xagent, legacyId } = await openChannel(s)
+  s.connector.push(legacyId, { text: 'short', fields: { activation_message: 'x'.repeat(4 * 2 ** 20) } })
+  t.equal((await xagent.waitFor('message')).text, 'short')
+})
+
+t.test('words beyond the xAgent frame limit are a dead letter message_too_large, and the channel goes on', async (t) => {
+  const s = await stand(t, { config: 'limits: { max_frame_bytes: 64KiB }' })
+  const { xagent, legacyId } = await openChannel(s)
+  s.connector.push(legacyId, { text: 'y'.repeat(70_000) })
+  s.connector.push(legacyId, { text: 'short' })
+  t.equal((await xagent.waitFor('message')).text, 'short')
+  t.equal(await s.metric('messages_total', { direction: 'inbound', outcome: 'too_large' }), 1)
+})
+
+t.test('of a push with files the words go on and the loss is counted; without words it is a dead letter', async (t) => {
+  const s = await stand(t)
+  const { xagent, legacyId } = await openChannel(s)
+  s.connector.push(legacyId, { text: 'see attached', files: [{ type: 'file', filename: 'plan.pdf', bytes: Buffer.from('x') }] as never })
+  s.connector.push(legacyId, { text: '', files: [{ type: 'image', filename: 'a.jpg', bytes: Buffer.from('x') }] as never })
+  const message = await xagent.waitFor('message')
+  t.equal(message.text, 'see attached')
+  t.notOk('files' in message.payload)
+  await until(async () => (await s.metric('dead_letters_total', { reason: 'files_not_supported' })) === 1, 'the dead letter')
+  t.equal(await s.metric('deviations_total', { reason: 'files_left_out' }), 1)
+  t.equal(xagent.received.length, 1)
+})
+
+t.test('accept, commands and sender_line of the configuration', async (t) => {
+  const s = await stand(t, { connectorConfig: ['    accept: ["-100", "77"]', '    commands: private', '    sender_line: groups'].join('\n') })
+  const { xagent, legacyId } = await openChannel(s)
+  const push = (text: string, fields: Record<string, unknown>) => s.connector.push(legacyId, { text, fields })
+  push('hello', { chat_id: '77', chat_type: 'private', sender_name: 'Sam' })
+  push('/status north', { chat_id: '77', chat_type: 'private' })
+  push('/status north', { chat_id: '-100', chat_type: 'supergroup', sender_name: 'Ann' })
+  push('@{approval:7} yes', { chat_id: '-100', chat_type: 'group', sender_name: 'Ann' })
+  push('hello from the group', { chat_id: '-100', chat_type: 'supergroup', sender_name: 'Ann' })
+  push('a stranger', { chat_id: '99', sender_id: '99', chat_type: 'private' })
+  push('the end', { chat_id: '77', chat_type: 'private' })
+  await xagent.waitFor('message', ({ text }) => text === 'the end')
+  t.strictSame(xagent.received.map(({ text }) => text), ['hello', '/status north', 'hello from the group\n\n(Ann)', 'the end'])
+  t.equal(await s.metric('messages_total', { direction: 'inbound', outcome: 'not_forwarded' }), 3)
+})
