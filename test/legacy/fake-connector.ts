@@ -53,6 +53,7 @@ export class FakeConnector {
       this.upgrades.add(request.headers)
       const { upgradeStatus } = this.options
       if (upgradeStatus !== undefined) {
+        socket.on('error', () => {})
         const location = upgradeStatus >= 300 && upgradeStatus < 400 ? `location: http://${request.headers.host}/elsewhere\r\n` : ''
         socket.end(`HTTP/1.1 ${upgradeStatus} Refused\r\n${location}content-length: 0\r\nconnection: close\r\n\r\n`)
         return
