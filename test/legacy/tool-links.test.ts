@@ -86,22 +86,24 @@ t.test('a call made while the connector is away waits for it', async (t) => {
 })
 
 t.test('a call of 12 s delays neither other calls nor pushes nor pings, and kills no link', async (t) => {
-  const links = await ready(t, ({ packet }) => packet.type === 'tool.invoke' && callId(packet) === 'slow')
-  links.connector.options.script = (received) => (callId0(received.packet) === 'slow' ? true : prompt(received, links.connector))
+  const links = await ready(t, (received, connector) => {
+    const { type } = received.packet
+    return (type === 'tool.invoke' && callId(received.packet) === 'slow') || prompt(received, connector)
+  })
   const slow = invoke(links, 'slow')
   await links.connector.packet('tool.invoke')
-  for (let second = 0; second < 12; second += 1) links.clock.advance(1_000)
+  links.clock.advance(12_000)
   t.match(await invoke(links, 'quick').answers.waitFor(), { ok: true })
   send(links.connector.socket(), { type: 'message.push' })
   await links.next('packet')
   t.match(await ask(links, 'channel.open').answers.waitFor(), { ok: true })
-  links.clock.advance(30_000)
+  links.clock.advance(15_000)
+  const pinged = await links.connector.packet('ping')
+  t.not(pinged.socket, (await links.connector.packet('tool.invoke')).socket, 'the busy link is not judged')
   await answerCall(links, 1)
   t.match(await slow.answers.waitFor(), { ok: true })
   t.same(links.names(), ['up', 'packet'])
 })
-
-const callId0 = (packet: WirePacket): unknown => (packet.type === 'tool.invoke' ? callId(packet) : null)
 
 t.test('a link that is lost during a call leaves its outcome unknown, and another takes its place', async (t) => {
   const links = await ready(t, manual, { toolLinks: 1 })

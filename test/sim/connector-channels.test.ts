@@ -1,14 +1,14 @@
 import t from 'tap'
 import { client, invoke, isPush, running, signedIn, words } from './connected.js'
 
-t.test('answers an open of an unknown id with a new one, and of a known one with the same', async (t) => {
+void t.test('answers an open of an unknown id with a new one, and of a known one with the same', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   t.not((await xagent.openChannel('cch_never_seen')).channelId, 'cch_never_seen')
   t.equal((await xagent.openChannel(channelId)).channelId, channelId)
 })
 
-t.test('a channel that is not signed in dies with its socket; one that is stays', async (t) => {
+void t.test('a channel that is not signed in dies with its socket; one that is stays', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const unsigned = await xagent.openChannel()
@@ -19,7 +19,7 @@ t.test('a channel that is not signed in dies with its socket; one that is stays'
   t.equal((await again.openChannel(channelId)).channelId, channelId)
 })
 
-t.test('the latest opener has the channel, and the earlier one is not told', async (t) => {
+void t.test('the latest opener has the channel, and the earlier one is not told', async (t) => {
   const connector = await running(t)
   const { xagent: first, channelId } = await signedIn(t, connector)
   const second = await client(t, connector)
@@ -31,7 +31,7 @@ t.test('the latest opener has the channel, and the earlier one is not told', asy
   t.equal(first.events.all('packet').length, before)
 })
 
-t.test('the route is gone with the latest opener, though an earlier one is still there', async (t) => {
+void t.test('the route is gone with the latest opener, though an earlier one is still there', async (t) => {
   const connector = await running(t)
   const { xagent: first, channelId } = await signedIn(t, connector)
   const second = await client(t, connector)
@@ -42,7 +42,7 @@ t.test('the route is gone with the latest opener, though an earlier one is still
   t.equal(connector.push(channelId, { text: 'for nobody' }).outcome, 'lost')
 })
 
-t.test('a closed channel pushes nothing, and logging out of it finds no connection', async (t) => {
+void t.test('a closed channel pushes nothing, and logging out of it finds no connection', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   t.same((await xagent.request('channel.close', channelId, {})).payload, { status: 'ok' })
@@ -53,7 +53,7 @@ t.test('a closed channel pushes nothing, and logging out of it finds no connecti
   t.same(words(xagent), [])
 })
 
-t.test('a push can come before its channel.open.ack', async (t) => {
+void t.test('a push can come before its channel.open.ack', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   await xagent.request('channel.close', channelId, {})
@@ -62,7 +62,7 @@ t.test('a push can come before its channel.open.ack', async (t) => {
   t.same(xagent.events.all('packet').slice(-2).map(({ type }) => type), ['message.push', 'channel.open.ack'])
 })
 
-t.test('1.0: any socket after hello may invoke, close and log out on any open channel', async (t) => {
+void t.test('1.0: any socket after hello may invoke, close and log out on any open channel', async (t) => {
   const connector = await running(t)
   const { channelId } = await signedIn(t, connector)
   const other = await client(t, connector)
@@ -71,7 +71,7 @@ t.test('1.0: any socket after hello may invoke, close and log out on any open ch
   t.equal((await other.request('channel.close', channelId, {})).payload?.['status'], 'ok')
 })
 
-t.test('3.0: a channel that another socket opened is connector_channel_not_owned', async (t) => {
+void t.test('3.0: a channel that another socket opened is connector_channel_not_owned', async (t) => {
   const connector = await running(t, { dialect: '3.0' })
   const { xagent, channelId } = await signedIn(t, connector)
   const other = await client(t, connector)
@@ -82,14 +82,14 @@ t.test('3.0: a channel that another socket opened is connector_channel_not_owned
   t.match((await invoke(xagent, channelId, 'x')).payload, { result: { status: 'sent' } })
 })
 
-t.test('3.0: the Descriptor is v2 with a list of profiles', async (t) => {
+void t.test('3.0: the Descriptor is v2 with a list of profiles', async (t) => {
   const connector = await running(t, { dialect: '3.0' })
   const { descriptor } = await (await client(t, connector)).openChannel()
   t.match(descriptor, { schema: 'xagent.connection/v2', connection: { profiles: ['xagent.im.v1'], status: 'created' } })
   t.notOk('profile' in (descriptor['connection'] as object))
 })
 
-t.test('a lost token ends WeChat\'s binding and is told only where the channel is open; Telegram goes on as connected', async (t) => {
+void t.test('a lost token ends WeChat\'s binding and is told only where the channel is open; Telegram goes on as connected', async (t) => {
   const wechat = await running(t, { kind: 'wechat' })
   const { xagent, channelId } = await signedIn(t, wechat)
   wechat.loseToken(channelId)

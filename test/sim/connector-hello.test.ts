@@ -5,7 +5,7 @@ import { client, isPush, running, signedIn } from './connected.js'
 const helloId = async (xagent: SimXagent, connectorId: string) =>
   (await xagent.hello({ connector_id: connectorId })).payload?.['connector_id']
 
-t.test('checks the card id alone in hello, and nothing else of it', async (t) => {
+void t.test('checks the card id alone in hello, and nothing else of it', async (t) => {
   const connector = await running(t)
   const xagent = new SimXagent({ baseUrl: connector.url, protocolVersion: null, profiles: null })
   t.teardown(() => xagent.terminate())
@@ -13,7 +13,7 @@ t.test('checks the card id alone in hello, and nothing else of it', async (t) =>
   t.equal((await xagent.hello()).type, 'connector.hello.ack')
 })
 
-t.test('a wrong card id takes back the hello, while pushes go on', async (t) => {
+void t.test('a wrong card id takes back the hello, while pushes go on', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   t.equal((await xagent.hello({ connector_card_id: 'im.other' })).error?.code, 'connector_card_id_mismatch')
@@ -22,7 +22,7 @@ t.test('a wrong card id takes back the hello, while pushes go on', async (t) => 
   t.equal((await xagent.waitFor('packet', isPush)).payload?.['raw_text'], 'still here')
 })
 
-t.test('adopts the first connector_id, keeps it for the same one, and makes a new one for a later different one', async (t) => {
+void t.test('adopts the first connector_id, keeps it for the same one, and makes a new one for a later different one', async (t) => {
   const connector = await running(t)
   const xagent = await client(t, connector)
   const given = xagent.connectorId
@@ -34,7 +34,7 @@ t.test('adopts the first connector_id, keeps it for the same one, and makes a ne
   t.equal(await helloId(xagent, ''), other, 'the new one is everybody\'s')
 })
 
-t.test('adopts the stored connector_id of the first hello after a restart', async (t) => {
+void t.test('adopts the stored connector_id of the first hello after a restart', async (t) => {
   const connector = await running(t)
   const xagent = await client(t, connector)
   const before = xagent.connectorId
@@ -44,7 +44,7 @@ t.test('adopts the stored connector_id of the first hello after a restart', asyn
   t.equal(xagent.connectorId, before)
 })
 
-t.test('a restart with new ids flips the connector_id and forgets every channel', async (t) => {
+void t.test('a restart with new ids flips the connector_id and forgets every channel', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const before = xagent.connectorId
@@ -55,7 +55,7 @@ t.test('a restart with new ids flips the connector_id and forgets every channel'
   t.not((await xagent.openChannel(channelId)).channelId, channelId)
 })
 
-t.test('the 3.0 dialect refuses a hello without version or profiles, and answers with its version', async (t) => {
+void t.test('the 3.0 dialect refuses a hello without version or profiles, and answers with its version', async (t) => {
   const connector = await running(t, { dialect: '3.0' })
   const bare = new SimXagent({ baseUrl: connector.url, protocolVersion: null })
   t.teardown(() => bare.terminate())
@@ -67,7 +67,7 @@ t.test('the 3.0 dialect refuses a hello without version or profiles, and answers
   t.equal((await xagent.hello()).payload?.['protocol_version'], '3.0')
 })
 
-t.test('a wrong or missing key is a 401 on health and on the upgrade; Card and Skill are open to all', async (t) => {
+void t.test('a wrong or missing key is a 401 on health and on the upgrade; Card and Skill are open to all', async (t) => {
   const connector = await running(t, { apiKey: 'right', prefix: '/telegram' })
   for (const apiKey of [null, 'wrong']) {
     const stranger = new SimXagent({ baseUrl: connector.url, apiKey })
@@ -82,7 +82,7 @@ t.test('a wrong or missing key is a 401 on health and on the upgrade; Card and S
   t.equal((await xagent.fetch('/health')).status, 200)
 })
 
-t.test('Card and health say protocol and build in the 3.0 dialect alone', async (t) => {
+void t.test('Card and health say protocol and build in the 3.0 dialect alone', async (t) => {
   for (const [dialect, present] of [['1.0', false], ['3.0', true]] as const) {
     const connector = await running(t, { dialect })
     const xagent = new SimXagent({ baseUrl: connector.url })
@@ -94,7 +94,7 @@ t.test('Card and health say protocol and build in the 3.0 dialect alone', async 
   }
 })
 
-t.test('ignores binary frames, and answers bad JSON with an error that names no request', async (t) => {
+void t.test('ignores binary frames, and answers bad JSON with an error that names no request', async (t) => {
   const connector = await running(t)
   const xagent = await client(t, connector)
   xagent.sendBinary(Buffer.from('{"type":"ping"}'))
@@ -105,7 +105,7 @@ t.test('ignores binary frames, and answers bad JSON with an error that names no 
   t.equal(xagent.events.all('error').length, 1)
 })
 
-t.test('knows no ack of a push and no pong: both are unsupported packets', async (t) => {
+void t.test('knows no ack of a push and no pong: both are unsupported packets', async (t) => {
   const connector = await running(t)
   const xagent = await client(t, connector)
   for (const type of ['message.push.ack', 'pong', 'chat.message']) {
@@ -116,7 +116,7 @@ t.test('knows no ack of a push and no pong: both are unsupported packets', async
   }
 })
 
-t.test('ends every socket without a close frame, on a stop and on a drop', async (t) => {
+void t.test('ends every socket without a close frame, on a stop and on a drop', async (t) => {
   const connector = await running(t)
   const [dropped, stopped] = [await client(t, connector), await client(t, connector)]
   connector.dropSockets(1)

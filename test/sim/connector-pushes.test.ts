@@ -1,7 +1,7 @@
 import t from 'tap'
 import { client, isPush, running, signedIn, words } from './connected.js'
 
-t.test('a frame is four to six times the person\'s words, which stand in it wrapped three times', async (t) => {
+void t.test('a frame is four to six times the person\'s words, which stand in it wrapped three times', async (t) => {
   for (const kind of ['telegram', 'wechat', 'feishu', 'generic'] as const) {
     const connector = await running(t, { kind })
     const { xagent, channelId } = await signedIn(t, connector)
@@ -16,7 +16,7 @@ t.test('a frame is four to six times the person\'s words, which stand in it wrap
   }
 })
 
-t.test('a re-push has the same message_id and a new packet_id, with new references', async (t) => {
+void t.test('a re-push has the same message_id and a new packet_id, with new references', async (t) => {
   const connector = await running(t, { kind: 'feishu' })
   const { xagent, channelId } = await signedIn(t, connector)
   for (let i = 0; i < 2; i += 1) connector.push(channelId, { text: 'hi', messageId: 'om_1', group: true, files: [{ type: 'image' }] })
@@ -27,7 +27,7 @@ t.test('a re-push has the same message_id and a new packet_id, with new referenc
   t.notSame(first?.payload?.['media'], second?.payload?.['media'])
 })
 
-t.test('Telegram and Feishu lose what is written while the channel is closed or the process is down', async (t) => {
+void t.test('Telegram and Feishu lose what is written while the channel is closed or the process is down', async (t) => {
   for (const kind of ['telegram', 'feishu'] as const) {
     const connector = await running(t, { kind })
     const { xagent, channelId } = await signedIn(t, connector)
@@ -45,7 +45,7 @@ t.test('Telegram and Feishu lose what is written while the channel is closed or 
   }
 })
 
-t.test('WeChat queues for a closed channel, over a restart too, and flushes in order at the open', async (t) => {
+void t.test('WeChat queues for a closed channel, over a restart too, and flushes in order at the open', async (t) => {
   const connector = await running(t, { kind: 'wechat' })
   const { xagent, channelId } = await signedIn(t, connector)
   await xagent.request('channel.close', channelId, {})
@@ -59,7 +59,7 @@ t.test('WeChat queues for a closed channel, over a restart too, and flushes in o
   t.same(words(again), ['one', 'two'])
 })
 
-t.test('WeChat: a message that comes during a flush deletes the rest of the backlog', async (t) => {
+void t.test('WeChat: a message that comes during a flush deletes the rest of the backlog', async (t) => {
   const connector = await running(t, { kind: 'wechat' })
   const { xagent, channelId } = await signedIn(t, connector)
   await xagent.request('channel.close', channelId, {})
@@ -71,7 +71,7 @@ t.test('WeChat: a message that comes during a flush deletes the rest of the back
   t.same(connector.lost.map(({ payload, reason }) => [payload['raw_text'], reason]), [['two', 'flush_ended'], ['three', 'flush_ended']])
 })
 
-t.test('WeChat keeps at most 1000 messages for an hour, and drops the oldest', async (t) => {
+void t.test('WeChat keeps at most 1000 messages for an hour, and drops the oldest', async (t) => {
   let now = 1_790_000_000_000
   const connector = await running(t, { kind: 'wechat', now: () => now })
   const { xagent, channelId } = await signedIn(t, connector)
@@ -84,7 +84,7 @@ t.test('WeChat keeps at most 1000 messages for an hour, and drops the oldest', a
   t.equal(lost.payload['raw_text'], 'n1')
 })
 
-t.test('what is written to a socket that dies unread is lost without anybody knowing', async (t) => {
+void t.test('what is written to a socket that dies unread is lost without anybody knowing', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const gone = xagent.terminate()
@@ -97,7 +97,7 @@ t.test('what is written to a socket that dies unread is lost without anybody kno
   t.same(words(again), [])
 })
 
-t.test('lists files in the dialect\'s words', async (t) => {
+void t.test('lists files in the dialect\'s words', async (t) => {
   for (const [dialect, list, key] of [['1.0', 'media', 'media_ref'], ['3.0', 'files', 'file_ref']] as const) {
     const connector = await running(t, { dialect })
     const { xagent, channelId } = await signedIn(t, connector)
@@ -109,7 +109,7 @@ t.test('lists files in the dialect\'s words', async (t) => {
   }
 })
 
-t.test('writes raw payloads and raw frames as they are', async (t) => {
+void t.test('writes raw payloads and raw frames as they are', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   connector.pushRaw(channelId, { anything: [1] })
@@ -118,7 +118,7 @@ t.test('writes raw payloads and raw frames as they are', async (t) => {
   t.same(await xagent.waitFor('packet', ({ type }) => type === 'odd'), { type: 'odd' })
 })
 
-t.test('refuses to invent a message for a channel where nobody is signed in', async (t) => {
+void t.test('refuses to invent a message for a channel where nobody is signed in', async (t) => {
   const connector = await running(t)
   t.throws(() => connector.push('cch_nobody', { text: 'x' }), /nobody is signed in/)
 })

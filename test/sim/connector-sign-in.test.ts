@@ -6,7 +6,7 @@ const start = (xagent: SimXagent, channelId: string, flowId: string) => xagent.r
 const look = async (xagent: SimXagent, channelId: string, sessionId: unknown) =>
   xagent.request('auth.status', channelId, { auth_session_id: sessionId })
 
-t.test('Telegram\'s form binds the chat that it names in one step', async (t) => {
+void t.test('Telegram\'s form binds the chat that it names in one step', async (t) => {
   const connector = await running(t)
   const xagent = await client(t, connector)
   const { channelId } = await xagent.openChannel()
@@ -16,7 +16,7 @@ t.test('Telegram\'s form binds the chat that it names in one step', async (t) =>
   t.match(connector.push(channelId, { text: 'hi' }).payload, { chat_id: '770000001', account_hint: /770\*\*\*001/ })
 })
 
-t.test('WeChat shows its QR code at the first look and goes on one step a look', async (t) => {
+void t.test('WeChat shows its QR code at the first look and goes on one step a look', async (t) => {
   const connector = await running(t, { kind: 'wechat' })
   const xagent = await client(t, connector)
   const { channelId } = await xagent.openChannel()
@@ -34,7 +34,7 @@ t.test('WeChat shows its QR code at the first look and goes on one step a look',
   t.same(xagent.events.all('descriptor'), [])
 })
 
-t.test('WeChat loses channel and session with the socket; Feishu goes on, and the old id opens as connected', async (t) => {
+void t.test('WeChat loses channel and session with the socket; Feishu goes on, and the old id opens as connected', async (t) => {
   for (const [kind, flowId, survives] of [['wechat', 'wechat_qr_login', false], ['feishu', 'feishu_qr_create_app', true]] as const) {
     const connector = await running(t, { kind })
     const xagent = await client(t, connector)
@@ -51,7 +51,7 @@ t.test('WeChat loses channel and session with the socket; Feishu goes on, and th
   }
 })
 
-t.test('a second start ends the first session', async (t) => {
+void t.test('a second start ends the first session', async (t) => {
   const connector = await running(t, { kind: 'wechat' })
   const xagent = await client(t, connector)
   const { channelId } = await xagent.openChannel()
@@ -61,7 +61,7 @@ t.test('a second start ends the first session', async (t) => {
   t.equal((await look(xagent, channelId, second.payload?.['auth_session_id'])).payload?.['status'], 'pending')
 })
 
-t.test('a cancel ends a session, is ignored for one that is done, and finds no unknown one', async (t) => {
+void t.test('a cancel ends a session, is ignored for one that is done, and finds no unknown one', async (t) => {
   const connector = await running(t, { kind: 'feishu' })
   const xagent = await client(t, connector)
   const { channelId } = await xagent.openChannel()
@@ -75,7 +75,7 @@ t.test('a cancel ends a session, is ignored for one that is done, and finds no u
   t.same((await cancel(second)).payload, { status: 'ignored', auth_status: 'authenticated' })
 })
 
-t.test('sign-ins can be scripted: an expiry, and an error that carries a token as the real one does', async (t) => {
+void t.test('sign-ins can be scripted: an expiry, and an error that carries a token as the real one does', async (t) => {
   const connector = await running(t, { kind: 'wechat' })
   const xagent = await client(t, connector)
   const { channelId } = await xagent.openChannel()

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { client, gate, invoke, isPush, running, signedIn } from './connected.js'
 
-t.test('trims the text, counts other types as missing, and reports what was sent to whom', async (t) => {
+void t.test('trims the text, counts other types as missing, and reports what was sent to whom', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const answer = await invoke(xagent, channelId, '  the answer \n')
@@ -14,7 +14,7 @@ t.test('trims the text, counts other types as missing, and reports what was sent
   t.equal(connector.toolCalls.length, 5)
 })
 
-t.test('Telegram counts message ids up, over pushes and sendings alike', async (t) => {
+void t.test('Telegram counts message ids up, over pushes and sendings alike', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const { payload } = connector.push(channelId, { text: 'hi' })
@@ -22,7 +22,7 @@ t.test('Telegram counts message ids up, over pushes and sendings alike', async (
   t.match(sent.payload, { result: { message_id: Number(payload['message_id']) + 1 } })
 })
 
-t.test('WeChat sends to the owner unless the call names a recipient', async (t) => {
+void t.test('WeChat sends to the owner unless the call names a recipient', async (t) => {
   const connector = await running(t, { kind: 'wechat' })
   const { xagent, channelId } = await signedIn(t, connector)
   await invoke(xagent, channelId, 'x', 'wechat_message_send')
@@ -31,7 +31,7 @@ t.test('WeChat sends to the owner unless the call names a recipient', async (t) 
   t.same(connector.sent.map(({ to }) => to), ['u_owner1@im.wechat', 'u_alice@im.wechat'])
 })
 
-t.test('Feishu sends to the private chat that wrote last, replies to the chat of the reference, and to nobody before', async (t) => {
+void t.test('Feishu sends to the private chat that wrote last, replies to the chat of the reference, and to nobody before', async (t) => {
   const connector = await running(t, { kind: 'feishu' })
   const { xagent, channelId } = await signedIn(t, connector)
   t.match((await invoke(xagent, channelId, 'x', 'feishu_message_send')).error, { message: /not bound/ })
@@ -44,7 +44,7 @@ t.test('Feishu sends to the private chat that wrote last, replies to the chat of
   t.same(connector.sent.map(({ to }) => to), ['oc_p2p_ou_bob', 'oc_group_ops', 'oc_group_ops'])
 })
 
-t.test('a running call delays everything behind it on its socket, WebSocket pongs too, while pushes go on', async (t) => {
+void t.test('a running call delays everything behind it on its socket, WebSocket pongs too, while pushes go on', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const platform = gate()
@@ -66,7 +66,7 @@ t.test('a running call delays everything behind it on its socket, WebSocket pong
   t.same(order, ['message.push', 'tool.invoke.ack', 'pong', 'channel.open.ack', 'websocket pong'])
 })
 
-t.test('a running call delays nothing on another socket', async (t) => {
+void t.test('a running call delays nothing on another socket', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const tools = await client(t, connector)
@@ -84,7 +84,7 @@ t.test('a running call delays nothing on another socket', async (t) => {
   t.same(connector.sent.map(({ text }) => text), ['quick', 'slow'])
 })
 
-t.test('calls that were queued on a socket are still executed after it was dropped', async (t) => {
+void t.test('calls that were queued on a socket are still executed after it was dropped', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const platform = gate()
@@ -102,7 +102,7 @@ t.test('calls that were queued on a socket are still executed after it was dropp
   t.same(connector.sent.map(({ text }) => text), ['running', 'queued'])
 })
 
-t.test('a call whose process ends is not executed, nor what was queued behind it', async (t) => {
+void t.test('a call whose process ends is not executed, nor what was queued behind it', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const platform = gate()
@@ -118,7 +118,7 @@ t.test('a call whose process ends is not executed, nor what was queued behind it
   t.same(connector.sent, [])
 })
 
-t.test('scripts: another result, both error shapes, no answer, a socket dropped before and after the effect', async (t) => {
+void t.test('scripts: another result, both error shapes, no answer, a socket dropped before and after the effect', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   connector.onTool(() => ({ kind: 'result', result: { status: 'sent', message_id: 0 } }))
@@ -144,7 +144,7 @@ t.test('scripts: another result, both error shapes, no answer, a socket dropped 
   t.same(connector.sent.map(({ text }) => text), ['result', 'error packet', 'no answer', 'after_effect'])
 })
 
-t.test('an answer can be held back after the effect', async (t) => {
+void t.test('an answer can be held back after the effect', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const platform = gate()
@@ -155,7 +155,7 @@ t.test('an answer can be held back after the effect', async (t) => {
   t.match((await call).payload, { result: { status: 'sent' } })
 })
 
-t.test('an unopened channel is refused as an ack by Telegram and as an error packet by WeChat', async (t) => {
+void t.test('an unopened channel is refused as an ack by Telegram and as an error packet by WeChat', async (t) => {
   for (const [kind, toolId, type, code] of [
     ['telegram', 'telegram_message_send', 'tool.invoke.ack', 'connection_not_authenticated'],
     ['wechat', 'wechat_message_send', 'error', 'connection_not_found'],

@@ -5,7 +5,7 @@ interface Kinds {
   readonly number: number
 }
 
-t.test('finds what already was, and waits for what was not yet', async (t) => {
+void t.test('finds what already was, and waits for what was not yet', async (t) => {
   const events = new Occurrences<Kinds>()
   events.record('number', 1)
   t.equal(await events.waitFor('number'), 1)
@@ -16,7 +16,7 @@ t.test('finds what already was, and waits for what was not yet', async (t) => {
   t.same(events.all('number'), [1, 3, 2])
 })
 
-t.test('next does not count what already was', async (t) => {
+void t.test('next does not count what already was', async (t) => {
   const events = new Occurrences<Kinds>()
   events.record('number', 1)
   const next = events.next('number')
@@ -24,7 +24,7 @@ t.test('next does not count what already was', async (t) => {
   t.equal(await next, 2)
 })
 
-t.test('atLeast waits for a count', async (t) => {
+void t.test('atLeast waits for a count', async (t) => {
   const events = new Occurrences<Kinds>()
   events.record('number', 1)
   const two = events.atLeast('number', 2)
@@ -33,6 +33,6 @@ t.test('atLeast waits for a count', async (t) => {
   t.same(await events.atLeast('number', 1), [1])
 })
 
-t.test('a wait that ends without its event says which one', async (t) => {
+void t.test('a wait that ends without its event says which one', async (t) => {
   await t.rejects(new Occurrences<Kinds>().waitFor('number', undefined, 1), /no "number" as expected within 1 ms/)
 })

@@ -22,7 +22,7 @@ const BESIDES: Readonly<Record<string, Omit<UserMessage, 'text'>>> = {
 const NOT_PLAYED = 'push: media that could not be fetched'
 
 for (const kind of ['telegram', 'wechat', 'feishu'] as const) {
-  t.test(`the simulated ${kind} connector answers in the recorded shapes`, async (t) => {
+  void t.test(`the simulated ${kind} connector answers in the recorded shapes`, async (t) => {
     const connector = await startSimConnector({ kind })
     t.teardown(() => connector.stop())
     const xagent = new SimXagent({ baseUrl: connector.url })

@@ -16,7 +16,7 @@ function message(connector: SimConnector, channelId: string, packetId: string, m
 const answerTo = async (connector: SimConnector, packetId: string): Promise<WirePacket> =>
   (await connector.waitFor('packet', ({ packet }) => packet.reply_to === packetId)).packet
 
-t.test('accepts a message and answers its redelivery as a duplicate, matching packet, channel and message', async (t) => {
+void t.test('accepts a message and answers its redelivery as a duplicate, matching packet, channel and message', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   message(connector, channelId, 'p1', 'm1')
@@ -28,7 +28,7 @@ t.test('accepts a message and answers its redelivery as a duplicate, matching pa
   t.match(xagent.received, [{ packetId: 'p1', messageId: 'm1', text: 'hi', repeated: false }, { packetId: 'p2', repeated: true }])
 })
 
-t.test('has the message though its ack was swallowed, and not when it stayed silent', async (t) => {
+void t.test('has the message though its ack was swallowed, and not when it stayed silent', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   for (const [policy, status] of [['swallowed', 'duplicate'], ['none', 'accepted']] as const) {
@@ -40,7 +40,7 @@ t.test('has the message though its ack was swallowed, and not when it stayed sil
   t.notOk(connector.events.all('packet').some(({ packet }) => packet.reply_to === 'none-1' || packet.reply_to === 'swallowed-1'))
 })
 
-t.test('acks as scripted: rejected, malformed, for something else, by an error packet, by raw frames', async (t) => {
+void t.test('acks as scripted: rejected, malformed, for something else, by an error packet, by raw frames', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   xagent.onMessage({ kind: 'rejected', code: 'channel_busy', retryable: true })
@@ -60,7 +60,7 @@ t.test('acks as scripted: rejected, malformed, for something else, by an error p
   t.same(await answerTo(connector, 'p5'), { type: 'odd', reply_to: 'p5' })
 })
 
-t.test('a policy can take its time; an ack that is decided after the link is gone is lost', async (t) => {
+void t.test('a policy can take its time; an ack that is decided after the link is gone is lost', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const decision = gate()
@@ -73,7 +73,7 @@ t.test('a policy can take its time; an ack that is decided after the link is gon
   t.notOk(connector.events.all('packet').some(({ packet }) => packet.reply_to === 'p1'))
 })
 
-t.test('sends finals, deltas and activity in the shapes of v2, and resolves a final with what answers it', async (t) => {
+void t.test('sends finals, deltas and activity in the shapes of v2, and resolves a final with what answers it', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   xagent.sendDelta(channelId, { messageId: 'a1', sequence: 1, text: 'The' })
@@ -90,7 +90,7 @@ t.test('sends finals, deltas and activity in the shapes of v2, and resolves a fi
   t.equal((await final).payload?.['status'], 'accepted')
 })
 
-t.test('a request that the end of the link leaves unanswered is rejected', async (t) => {
+void t.test('a request that the end of the link leaves unanswered is rejected', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const final = xagent.sendFinal(channelId, { messageId: 'a1', text: 'x' })
@@ -98,7 +98,7 @@ t.test('a request that the end of the link leaves unanswered is rejected', async
   await t.rejects(final, /closed with 1006/)
 })
 
-t.test('re-opens every channel at once after a disconnect, with the stored connector_id', async (t) => {
+void t.test('re-opens every channel at once after a disconnect, with the stored connector_id', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const second = await xagent.openChannel()
@@ -109,7 +109,7 @@ t.test('re-opens every channel at once after a disconnect, with the stored conne
   t.equal(xagent.connectorId, before)
 })
 
-t.test('records Descriptors that are pushed, and answers a ping', async (t) => {
+void t.test('records Descriptors that are pushed, and answers a ping', async (t) => {
   const connector = await running(t)
   const { xagent, channelId } = await signedIn(t, connector)
   const payload = { connection_descriptor: { connection: { status: 'offline' } } }
@@ -119,7 +119,7 @@ t.test('records Descriptors that are pushed, and answers a ping', async (t) => {
   t.equal((await connector.waitFor('packet', ({ packet }) => packet.type === 'pong')).packet.request_id, 'r1')
 })
 
-t.test('rejects a connection that nobody listens for, and a hello that is refused', async (t) => {
+void t.test('rejects a connection that nobody listens for, and a hello that is refused', async (t) => {
   const connector = await running(t)
   const xagent = await client(t, connector)
   t.equal((await xagent.hello({ connector_card_id: 'im.other' })).error?.code, 'connector_card_id_mismatch')
