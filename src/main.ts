@@ -1,31 +1,44 @@
 #!/usr/bin/env node
 /** argv, commands, exit codes. */
-import { checkConfig } from './cli/check-config.js'
 import { EXIT, UsageError, complain, print, type Command } from './cli/command.js'
-import { demo } from './cli/demo.js'
-import { serve } from './cli/serve.js'
 import { ConfigError } from './protocol/errors.js'
+import { scrub } from './protocol/redact.js'
 
-const COMMANDS: readonly Command[] = [serve, checkConfig, demo]
+/** Loaded when asked for: `check-config` needs neither store nor sockets. */
+const COMMANDS: ReadonlyMap<string, { readonly summary: string; readonly load: () => Promise<Command> }> = new Map([
+  ['serve', { summary: 'run the gateway (default)', load: async () => (await import('./cli/serve.js')).serve }],
+  ['check-config', { summary: 'check a configuration file', load: async () => (await import('./cli/check-config.js')).checkConfig }],
+  ['demo', { summary: 'a gateway between a simulated connector and a simulated xAgent', load: async () => (await import('./cli/demo.js')).demo }],
+])
 /** Named in the documentation as coming; asking for one says so. */
-const LATER: readonly string[] = ['doctor', 'translate', 'dead-letters', 'why', 'conformance']
+const LATER: ReadonlyMap<string, string> = new Map([
+  ['doctor', 'say what is wrong with a running setup'],
+  ['translate', 'packets on standard input to packets on standard output'],
+  ['dead-letters', 'list, show, replay and purge what could not be delivered'],
+  ['why', 'what became of one message'],
+  ['conformance', 'test a Connector Server'],
+])
 
 const USAGE = `Usage: xagent-im-gateway [command] [flags]
 
-${COMMANDS.map(({ name, summary }) => `  ${name.padEnd(14)}${summary}`).join('\n')}
+${[...COMMANDS].map(([name, { summary }]) => `  ${name.padEnd(14)}${summary}`).join('\n')}
 
 <command> --help explains a command.`
 
 async function main(argv: readonly string[]): Promise<number> {
-  const [first] = argv
-  if (first === '--help' || first === '-h' || first === 'help') {
+  const [first = 'serve'] = argv
+  if (['--help', '-h', 'help'].includes(first)) {
     print(USAGE)
     return EXIT.ok
   }
-  const named = first !== undefined && !first.startsWith('-')
-  const command = named ? COMMANDS.find(({ name }) => name === first) : serve
-  if (command !== undefined) return command.run(named ? argv.slice(1) : argv)
-  throw new UsageError(LATER.includes(first ?? '') ? `${first} is not yet in this version` : `there is no command "${first}"`)
+  const named = !first.startsWith('-')
+  const command = COMMANDS.get(named ? first : 'serve')
+  if (command !== undefined) return (await command.load()).run(named ? argv.slice(1) : argv)
+  const later = LATER.get(first)
+  if (later === undefined) throw new UsageError(`there is no command "${first}"`)
+  if (!argv.includes('--help') && !argv.includes('-h')) throw new UsageError(`${first} is not yet in this version`)
+  print(`${first}: ${later}. Not yet in this version.`)
+  return EXIT.ok
 }
 
 try {
@@ -38,7 +51,7 @@ try {
     complain(`${error.message}\n\n${USAGE}`)
     process.exitCode = EXIT.usage
   } else {
-    complain(error instanceof Error ? `${error.name}: ${error.message}` : String(error))
+    complain(error instanceof Error ? `${error.name}: ${scrub(error.message)}` : scrub(String(error)))
     process.exitCode = EXIT.failed
   }
 }

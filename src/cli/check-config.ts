@@ -1,7 +1,7 @@
 /** `check-config`: says whether a configuration is right, without starting anything. */
-import { loadPresets } from '../config/package-files.js'
+import { isLaterPreset } from '../config/not-yet.js'
+import { DEFAULT_CONFIG_FILE, loadCatalog, loadPresets } from '../config/package-files.js'
 import { choosePreset } from '../config/preset-file.js'
-import { DEFAULT_CONFIG_FILE } from '../config/package-files.js'
 import { EXIT, print, readFlags, type Command } from './command.js'
 import { loadFrom } from './serve.js'
 
@@ -10,8 +10,9 @@ const HELP = `Usage: check-config [--config <file>]
 Checks a configuration: keys, units, secrets, files it names. Every problem is one line with file, line, key and what would be
 right. Keys that this version accepts but does not use yet are named.
 
-  --config <file>   default ${DEFAULT_CONFIG_FILE}
-  --help            this text
+  --config <file>            default ${DEFAULT_CONFIG_FILE}
+  --connector <name>=<url>   instead of a file, as for serve
+  --help                     this text
 
 Exit code 0 when it is right, 2 when it is not.`
 
@@ -27,8 +28,9 @@ export const checkConfig: Command = {
     }
     const { config, notes, notYet } = loadFrom(flags.config, flags.connector ?? [])
     const presets = loadPresets()
+    loadCatalog()
     for (const connector of config.connectors) {
-      const preset = connector.preset === 'auto' ? 'auto' : choosePreset(presets, null, connector).name
+      const preset = isLaterPreset(connector.preset) ? connector.preset : connector.preset === 'auto' ? 'auto' : choosePreset(presets, null, connector).name
       print(`connector ${connector.name}: ${connector.url}, preset ${preset}, key ${connector.apiKey === null ? 'none' : 'set'}`)
     }
     print(`xAgent listener ${config.listen.host}:${config.listen.port}, ${config.xagent.apiKeys.length} key(s); admin ${config.admin.host}:${config.admin.port}; store ${withoutSecret(config.store)}`)

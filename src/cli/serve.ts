@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { configFromArguments, loadConfigFile, type LoadedConfig } from '../config/load.js'
 import { DEFAULT_CONFIG_FILE, loadCatalog, loadPresets } from '../config/package-files.js'
-import { startGateway, type Gateway } from '../gateway.js'
+import type { Gateway } from '../gateway.js'
 import { buildInfo } from '../ops/build-info.js'
 import { EXIT, UsageError, complain, print, readFlags, type Command } from './command.js'
 
@@ -27,6 +27,8 @@ export const serve: Command = {
     if (flags['take-over'] === true) throw new UsageError('--take-over is not yet in this version')
     const { config, notes, notYet } = loadFrom(flags.config, flags.connector ?? [])
     for (const line of [...notes, ...notYet]) complain(line)
+    // Only here: the other commands must work where the native modules do not load.
+    const { startGateway } = await import('../gateway.js')
     const gateway = await startGateway({ config, presets: loadPresets(), catalog: loadCatalog(), build: buildInfo(process.env) })
     return untilSignal(gateway)
   },
@@ -44,7 +46,7 @@ export function loadFrom(file: string | undefined, connectors: readonly string[]
 
 function readConnector(text: string): { name: string; url: string } {
   const at = text.indexOf('=')
-  if (at < 1) throw new UsageError(`--connector "${text}": must be <name>=<url>, like telegram=http://127.0.0.1:19091`)
+  if (at < 1) throw new UsageError('--connector: must be <name>=<url>, like telegram=http://127.0.0.1:19091')
   return { name: text.slice(0, at), url: text.slice(at + 1) }
 }
 

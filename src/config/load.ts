@@ -1,13 +1,16 @@
 /** A configuration file, or no file at all, → a checked configuration (DESIGN §8). */
-import { accessSync, constants, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { ConfigError } from '../protocol/errors.js'
+import { crossProblems } from './cross-checks.js'
+import { withEnvironmentKeys } from './environment-keys.js'
 import { notYetKeys } from './not-yet.js'
 import { configSchema, type GatewayConfig } from './schema.js'
-import { resolveSecrets } from './secrets.js'
-import { suggestion } from './suggest.js'
-import { describeIssues, pathText, readYaml, type Yaml } from './yaml-problems.js'
+import { resolveSecrets, type Environment } from './secrets.js'
+import { pathText, problemLines, problemsOf, readYaml, type KeyPath, type Problem } from './yaml-problems.js'
 
-export type Environment = Readonly<Record<string, string | undefined>>
+export { isLoopback } from './cross-checks.js'
+export { connectorKeyName } from './environment-keys.js'
+export type { Environment } from './secrets.js'
 
 export interface LoadedConfig {
   readonly config: GatewayConfig
@@ -32,17 +35,12 @@ export function loadConfigFile(file: string, env: Environment): LoadedConfig {
 export function parseConfig(file: string, text: string, env: Environment): LoadedConfig {
   const yaml = readYaml(file, text)
   if (yaml.problems.length > 0) throw new ConfigError(yaml.problems)
-  const problems: string[] = []
-  const say = (path: readonly PropertyKey[], problem: string): void => {
-    problems.push(`${file}:${yaml.lineOf(path)}: ${pathText(path)}: ${problem}`)
-  }
-  const data = resolveSecrets(yaml.data ?? {}, { env, onProblem: say })
-  const parsed = configSchema.safeParse(data, { reportInput: true })
-  if (!parsed.success) problems.push(...describeIssues(file, yaml, parsed.error.issues).map((line) => line + suggestion(line)))
-  else crossCheck(parsed.data, say)
-  if (problems.length > 0 || !parsed.success) throw new ConfigError(problems)
-  const { config, notes } = adjusted(parsed.data)
-  return { config, notes, notYet: notYetKeys(yaml.data, config).map((path) => `${file}:${yaml.lineOf(path)}: ${pathText(path)}: not yet in this version`) }
+  const unresolved: Problem[] = []
+  const data = resolveSecrets(yaml.data ?? {}, { env, onProblem: (path, problem) => unresolved.push({ path, text: problem }) })
+  const { config, problems } = checked(withEnvironmentKeys(data, env), yaml.data ?? {}, unresolved)
+  if (config === null || problems.length > 0) throw new ConfigError(problemLines(file, yaml, problems))
+  const notYet = notYetKeys(yaml.data, config).map((path) => `${file}:${yaml.lineOf(path)}: ${pathText(path)}: not yet in this version`)
+  return { ...adjusted(config), notYet }
 }
 
 /**
@@ -50,24 +48,13 @@ export function parseConfig(file: string, text: string, env: Environment): Loade
  * loopback, where none is needed.
  */
 export function configFromArguments(connectors: readonly { name: string; url: string }[], env: Environment): LoadedConfig {
-  const key = env['XAGENT_API_KEY'] ?? ''
-  const listen = key === '' ? { listen: { host: '127.0.0.1' } } : { xagent: { api_keys: [key] } }
-  const data = {
-    ...listen,
-    connectors: connectors.map(({ name, url }) => ({ name, url, api_key: env[connectorKeyName(name)] ?? null })),
-  }
-  const parsed = configSchema.safeParse(data)
-  const noYaml: Yaml = { data, problems: [], lineOf: () => 1 }
-  if (!parsed.success) throw new ConfigError(describeIssues('--connector', noYaml, parsed.error.issues))
-  const problems: string[] = []
-  crossCheck(parsed.data, (path, problem) => problems.push(`--connector: ${pathText(path)}: ${problem}`))
-  if (problems.length > 0) throw new ConfigError(problems)
-  const { config, notes } = adjusted(parsed.data)
-  return { config, notes: key === '' ? [...notes, 'XAGENT_API_KEY is not set: listening on 127.0.0.1 only'] : notes, notYet: [] }
+  const keyless = (env['XAGENT_API_KEY'] ?? '') === ''
+  const data = withEnvironmentKeys({ ...(keyless && { listen: { host: '127.0.0.1' } }), connectors: connectors.map(({ name, url }) => ({ name, url })) }, env)
+  const { config, problems } = checked(data, data, [])
+  if (config === null || problems.length > 0) throw new ConfigError(problems.map(({ path, text }) => `--connector: ${pathText(path)}: ${text}`))
+  const { notes, ...rest } = adjusted(config)
+  return { ...rest, notes: keyless ? [...notes, 'XAGENT_API_KEY is not set: listening on 127.0.0.1 only'] : notes, notYet: [] }
 }
-
-/** The environment variable with a connector's key: `my-chat` → `MY_CHAT_CONNECTOR_KEY`. */
-export const connectorKeyName = (name: string): string => `${name.toUpperCase().replace(/-/g, '_')}_CONNECTOR_KEY`
 
 /** What `serve` cannot do honestly though the file is right. */
 export function serveProblems(config: GatewayConfig): string[] {
@@ -77,37 +64,30 @@ export function serveProblems(config: GatewayConfig): string[] {
   return problems
 }
 
-function crossCheck(config: GatewayConfig, say: (path: readonly PropertyKey[], problem: string) => void): void {
-  if (config.xagent.apiKeys.length === 0 && !config.xagent.insecure && !isLoopback(config.listen.host)) {
-    say(['xagent', 'api_keys'], `no key, and listen.host ${config.listen.host} is not loopback; set a key, listen on 127.0.0.1, or set xagent.insecure: true`)
-  }
-  if (!config.admin.insecure && !isLoopback(config.admin.host)) {
-    for (const [key, token] of [['read_token', config.admin.readToken], ['write_token', config.admin.writeToken]] as const) {
-      if (token === null) say(['admin', key], `no token, and admin.host ${config.admin.host} is not loopback; set one, listen on 127.0.0.1, or set admin.insecure: true`)
-    }
-  }
-  if (!/^(memory:$|lmdb:.|rediss?:\/\/)/.test(config.store)) say(['store'], 'must be memory:, lmdb:<folder> or redis://…')
-  if (config.delivery.backoff.initialMs > config.delivery.backoff.maxMs) say(['delivery', 'backoff', 'initial'], 'must not be longer than delivery.backoff.max')
-  const seen = new Map<string, number>()
-  config.connectors.forEach((connector, index) => {
-    const first = seen.get(connector.name)
-    if (first !== undefined) say(['connectors', index, 'name'], `"${connector.name}" is the name of connectors[${first}] already; names must differ`)
-    seen.set(connector.name, first ?? index)
-    for (const key of ['ca', 'skill'] as const) readable(connector[key], ['connectors', index, key], say)
-  })
-  for (const where of ['listen', 'admin'] as const) {
-    readable(config[where].tls?.cert ?? null, [where, 'tls', 'cert'], say)
-    readable(config[where].tls?.key ?? null, [where, 'tls', 'key'], say)
-  }
+/**
+ * All problems at once. Where single values are wrong, rules over several keys are looked at without those values, and what
+ * they say is kept only for places that nothing else was said about.
+ */
+function checked(data: unknown, written: unknown, unresolved: readonly Problem[]): { config: GatewayConfig | null; problems: Problem[] } {
+  const parsed = configSchema.safeParse(data)
+  const issues = parsed.success ? [] : problemsOf(configSchema, written, parsed.error.issues)
+  const problems = [...unresolved, ...issues.filter(({ path }) => !unresolved.some((said) => pathText(said.path) === pathText(path)))]
+  const usable = parsed.success ? parsed : configSchema.safeParse(issues.reduce((rest, { path }) => without(rest, path), data))
+  const crossed = usable.success ? crossProblems(usable.data).filter(({ path }) => !problems.some((said) => touches(said.path, path))) : []
+  return { config: parsed.success ? parsed.data : null, problems: [...problems, ...crossed] }
 }
 
-function readable(file: string | null, path: readonly PropertyKey[], say: (path: readonly PropertyKey[], problem: string) => void): void {
-  if (file === null) return
-  try {
-    accessSync(file, constants.R_OK)
-  } catch {
-    say(path, `the file ${file} cannot be read; it must exist and be readable`)
-  }
+/** Whether one path is the other or leads to it; all of a listener is one matter, so its address and its keys touch. */
+function touches(a: KeyPath, b: KeyPath): boolean {
+  if (b[0] === 'xagent' && pathText(a) === 'listen.host') return true
+  return a.slice(0, b.length).every((key, at) => key === b[at])
+}
+
+/** The data without the key at a path; items of lists stay, so that the places of the others do. */
+function without(data: unknown, [first, ...rest]: KeyPath): unknown {
+  if (typeof data !== 'object' || data === null || first === undefined) return data
+  if (Array.isArray(data)) return data.map((item, at) => (at === first ? without(item, rest) : item))
+  return Object.fromEntries(Object.entries(data).flatMap(([key, item]) => (key !== first ? [[key, item]] : rest.length === 0 ? [] : [[key, without(item, rest)]])))
 }
 
 /** v1 §7.2: what is expired is noticed at least twice per ttl. */
@@ -116,10 +96,6 @@ function adjusted(config: GatewayConfig): { config: GatewayConfig; notes: string
   if (config.retention.sweepIntervalMs <= half) return { config: frozen(config), notes: [] }
   const notes = [`retention.sweep_interval is lowered to half of retention.ttl: ${half} ms`]
   return { config: frozen({ ...config, retention: { ...config.retention, sweepIntervalMs: half } }), notes }
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
 }
 
 function frozen<T>(value: T): T {

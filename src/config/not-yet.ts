@@ -7,6 +7,10 @@ const KEYS: readonly (readonly string[])[] = [
 ]
 const PRESET_KEYS: readonly string[] = ['reorder_window', 'file_limit', 'refused_file', 'typing', 'descriptor_check', 'pause_reading']
 
+/** Presets that come with a later version: `check-config` takes their names, `serve` does not. */
+const PRESETS: readonly string[] = ['wechat', 'feishu']
+export const isLaterPreset = (name: string): boolean => PRESETS.includes(name)
+
 /** Paths of the keys that the file sets and that this version does not use yet. */
 export function notYetKeys(data: unknown, config: GatewayConfig): (readonly PropertyKey[])[] {
   const paths: (readonly PropertyKey[])[] = []
@@ -14,7 +18,8 @@ export function notYetKeys(data: unknown, config: GatewayConfig): (readonly Prop
   for (const path of KEYS) if (valueAt(data, path) !== undefined) paths.push(path)
   if (/^rediss?:/.test(config.store)) paths.push(['store'])
   if (config.boundary.mode === 'observe') paths.push(['boundary', 'mode'])
-  config.connectors.forEach((_connector, index) => {
+  config.connectors.forEach(({ preset }, index) => {
+    if (isLaterPreset(preset)) paths.push(['connectors', index, 'preset'])
     for (const key of PRESET_KEYS) if (valueAt(data, ['connectors', index, key]) !== undefined) paths.push(['connectors', index, key])
   })
   return paths

@@ -2,7 +2,7 @@
 import { ConfigError } from '../protocol/errors.js'
 import type { Preset } from '../translate/preset.js'
 import { presetFileSchema, type PresetKeys } from './preset-schema.js'
-import { describeIssues, readYaml } from './yaml-problems.js'
+import { problemLines, problemsOf, readYaml } from './yaml-problems.js'
 
 const DAY_MS = 86_400_000
 
@@ -32,8 +32,8 @@ const DEFAULTS: Omit<Preset, 'name' | 'version' | 'cardIds'> = {
 export function parsePreset(file: string, text: string): Preset {
   const yaml = readYaml(file, text)
   if (yaml.problems.length > 0) throw new ConfigError(yaml.problems)
-  const parsed = presetFileSchema.safeParse(yaml.data, { reportInput: true })
-  if (!parsed.success) throw new ConfigError(describeIssues(file, yaml, parsed.error.issues))
+  const parsed = presetFileSchema.safeParse(yaml.data)
+  if (!parsed.success) throw new ConfigError(problemLines(file, yaml, problemsOf(presetFileSchema, yaml.data, parsed.error.issues)))
   const { name, version, card_ids: cardIds, ...keys } = parsed.data
   return withKeys({ ...DEFAULTS, name, version, cardIds }, keys)
 }

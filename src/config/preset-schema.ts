@@ -5,7 +5,9 @@ import { count, duration, size } from './units.js'
 const name = z.string('must be a field name').min(1)
 const value = z.union([z.string(), z.number()], 'must be a text or a number')
 const condition = z.record(name, z.union([value.transform((one) => [one]), z.array(value)]), 'must be fields with the values that match')
-const template = z.string('must be a text, "{text}" or "{field}"')
+const TEMPLATE = 'must be "{text}", "{field}" or a text without braces'
+/** A template stands for a whole value: a brace anywhere else would be sent as it is. */
+const template = z.string(TEMPLATE).regex(/^(\{[\w.]+\}|[^{}]+)$/, TEMPLATE)
 
 const replyRule = z.strictObject({
   when: condition.default({}),
@@ -18,6 +20,9 @@ const replyRule = z.strictObject({
   }).prefault({}),
   in_doubt: z.enum(['dead_letter', 'retry'], 'must be dead_letter or retry').default('dead_letter'),
   last_chat_only: z.boolean().default(false),
+  // Checked, so that a file for a later version is not refused; files are not sent yet.
+  file_tool: template.optional(),
+  upload_fields: z.record(name, template).optional(),
 }).transform(({ when, tool, arguments: args, result, in_doubt: inDoubt, last_chat_only: lastChatOnly }) => ({
   when, tool, arguments: args, inDoubt, lastChatOnly, result: { sentWhen: result.sent_when, proof: result.proof, recipient: result.recipient },
 }))

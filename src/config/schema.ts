@@ -1,18 +1,22 @@
 /** Every key of the configuration with its default (docs/configuration.md), snake_case in the file, camelCase inside. */
 import { z } from 'zod'
+import { baseUrl } from './base-url.js'
 import { presetOverridesSchema } from './preset-schema.js'
 import { count, duration, size } from './units.js'
 
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`)
+const STORE_FORM = 'must be memory:, lmdb:<folder> or redis://…'
 const port = count(0, 65_535)
 const flag = z.boolean('must be true or false')
-const secretOrNone = text('a token, or null').nullable()
+/** Goes into an HTTP header. "" is no key, as an empty environment variable says. */
+const credential = (what: string) => z.string(`must be ${what}`).regex(/^[\x21-\x7e]*$/, `must be ${what} of printable ASCII without spaces`)
+const secretOrNone = credential('a token, or null').transform((token) => token || null).nullable()
 const tls = z.strictObject({ cert: text('the path of a PEM file'), key: text('the path of a PEM file') }).nullable()
 
 const listen = z.strictObject({
   host: text('an address').default('0.0.0.0'),
   port: port.default(8080),
-  public_url: z.url('must be an absolute URL, or null').nullable().default(null),
+  public_url: baseUrl('http:// or https://, a host, and at most a path, or null').nullable().default(null),
   tls: tls.default(null),
 }).transform(({ public_url: publicUrl, ...rest }) => ({ ...rest, publicUrl }))
 
@@ -27,7 +31,7 @@ const admin = z.strictObject({
 }).transform(({ read_token: readToken, write_token: writeToken, show_texts: showTexts, ...rest }) => ({ ...rest, readToken, writeToken, showTexts }))
 
 const xagent = z.strictObject({
-  api_keys: z.array(z.string('must be a key'), 'must be a list of keys').default([]),
+  api_keys: z.array(credential('a key'), 'must be a list of keys').default([]),
   insecure: flag.default(false),
 }).transform(({ api_keys: keys, insecure }) => ({ apiKeys: keys.filter((key) => key !== ''), insecure }))
 
@@ -119,13 +123,10 @@ const log = z.strictObject({
   pretty: flag.default(false),
 })
 
-/** Base URL of a Connector Server (PROTOCOL "Who dials whom"). */
-const baseUrl = z.string('must be an http(s) URL').refine(isBaseUrl, 'must be http:// or https:// with a host and at most a path: no user, no query, no fragment')
-
 const connector = presetOverridesSchema.extend({
   name: z.string('must be a name').regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 of a-z, 0-9 and -').refine((name) => name !== 'files', 'must not be "files": that path serves files'),
-  url: baseUrl,
-  api_key: z.string('must be a key, or null').nullable().default(null),
+  url: baseUrl('http:// or https:// with a host and at most a path: no user, no query, no fragment'),
+  api_key: credential('a key, or null').nullable().default(null),
   ca: text('the path of a PEM file, or null').nullable().default(null),
   preset: text('auto, or the name of a preset').default('auto'),
   tool_links: count(0, 64).default(4),
@@ -134,14 +135,14 @@ const connector = presetOverridesSchema.extend({
   sender_line: z.enum(['off', 'groups'], 'must be off or groups').default('off'),
   skill: text('the path of a Markdown file, or null').nullable().default(null),
 }).transform(({ name, url, api_key: apiKey, ca, preset, tool_links: toolLinks, accept, commands, sender_line: senderLine, skill, ...presetOverrides }) => ({
-  name, url: url.replace(/\/+$/, ''), apiKey: apiKey === '' ? null : apiKey, ca, preset, toolLinks, accept, commands, senderLine, skill, presetOverrides,
+  name, url, apiKey: apiKey === '' ? null : apiKey, ca, preset, toolLinks, accept, commands, senderLine, skill, presetOverrides,
 }))
 
 export const configSchema = z.strictObject({
   listen: listen.prefault({}),
   admin: admin.prefault({}),
   xagent: xagent.prefault({}),
-  store: text('memory:, lmdb:<folder> or redis://…').default('lmdb:./data'),
+  store: z.string(STORE_FORM).regex(/^(memory:$|lmdb:.|rediss?:\/\/.)/, STORE_FORM).default('lmdb:./data'),
   store_sync: flag.default(false),
   redis: redis.prefault({}),
   files: files.prefault({}),
@@ -159,8 +160,3 @@ export const configSchema = z.strictObject({
 
 export type GatewayConfig = z.output<typeof configSchema>
 export type ConnectorConfig = GatewayConfig['connectors'][number]
-
-function isBaseUrl(text: string): boolean {
-  const url = URL.canParse(text) ? new URL(text) : null
-  return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') && url.hostname !== '' && url.username === '' && url.password === '' && url.search === '' && url.hash === '' && !text.includes('#') && !text.includes('?')
-}

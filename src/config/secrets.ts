@@ -1,8 +1,10 @@
 /** `${VAR}` anywhere in a text and `file:/path` as a whole text (DESIGN §8). What they stand for is never printed. */
 import { readFileSync } from 'node:fs'
 
+export type Environment = Readonly<Record<string, string | undefined>>
+
 export interface SecretSources {
-  readonly env: Readonly<Record<string, string | undefined>>
+  readonly env: Environment
   /** Told what is wrong with the value at a path, in words that do not hold the value. */
   readonly onProblem: (path: readonly PropertyKey[], problem: string) => void
 }
@@ -16,18 +18,26 @@ export function resolveSecrets(value: unknown, sources: SecretSources, path: rea
 }
 
 function resolveText(text: string, { env, onProblem }: SecretSources, path: readonly PropertyKey[]): string {
-  if (text.startsWith('file:/')) {
-    const file = text.slice('file:'.length)
-    try {
-      return readFileSync(file, 'utf8').replace(/\r?\n$/, '')
-    } catch (error) {
-      onProblem(path, `the file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'}); it must exist and be readable`)
-      return ''
-    }
+  if (text.startsWith('file:')) {
+    const content = text.startsWith('file:/') ? readText(text.slice('file:'.length)) : { problem: 'the path after "file:" is not absolute; must be file:/path' }
+    if ('text' in content) return content.text.replace(/[\r\n]+$/, '')
+    onProblem(path, content.problem)
+    return ''
   }
-  return text.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_reference, name: string) => {
-    const found = env[name]
-    if (found === undefined) onProblem(path, `the environment variable ${name} is not set; set it, or remove \${${name}}`)
+  return text.replace(/\$\{([^}]*)\}?/g, (reference, name: string) => {
+    const wellFormed = reference.endsWith('}') && /^[A-Za-z_]\w*$/.test(name)
+    const found = wellFormed ? env[name] : undefined
+    if (!wellFormed) onProblem(path, '"${" starts no reference; must be ${NAME}, the name of letters, digits and _')
+    else if (found === undefined) onProblem(path, `the environment variable ${name} is not set; set it, or remove \${${name}}`)
     return found ?? ''
   })
+}
+
+/** The text of a file, or why it cannot be read, as a problem that names it. */
+export function readText(file: string): { readonly text: string } | { readonly problem: string } {
+  try {
+    return { text: readFileSync(file, 'utf8') }
+  } catch (error) {
+    return { problem: `the file ${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'}); it must exist and be readable` }
+  }
 }

@@ -1,30 +1,29 @@
-/** "Did you mean": the known key that is nearest to an unknown one. */
-import { configSchema } from './schema.js'
+/** What to write instead of an unknown key. */
+import { z } from 'zod'
 
-/** For a line about an unknown key: what would be right, or "" where nothing is near. */
-export function suggestion(line: string): string {
-  const [, path] = /: (\S+): unknown key$/.exec(line) ?? []
-  if (path === undefined) return ''
-  const key = path.split('.').at(-1) ?? ''
-  const near = [...knownKeys()].map((known) => ({ known, distance: distance(key, known) })).sort((a, b) => a.distance - b.distance)[0]
-  return near !== undefined && near.distance <= Math.max(2, Math.floor(key.length / 3)) ? `; did you mean ${near.known}?` : '; see docs/configuration.md for the keys there are'
+/** The known key that was probably meant at this place of the schema, else all keys that may stand there. */
+export function suggestion(schema: z.ZodType, path: readonly PropertyKey[]): string {
+  const known = keysAt(schema, path.slice(0, -1))
+  const key = String(path.at(-1)).toLowerCase().replaceAll('-', '_')
+  const [nearest] = known.map((candidate) => ({ candidate, distance: distance(key, candidate) })).sort((a, b) => a.distance - b.distance)
+  const isNear = nearest !== undefined && nearest.distance <= Math.max(2, Math.floor(key.length / 3)) && nearest.distance < nearest.candidate.length
+  return isNear ? `did you mean ${nearest.candidate}?` : `must be one of ${known.join(', ')}`
 }
 
-function knownKeys(): Set<string> {
-  const keys = new Set<string>()
-  collect(configSchema, keys)
-  return keys
+/** Keys that may stand at a path, read off the schema itself, so that no second list of keys can go stale. */
+function keysAt(schema: unknown, path: readonly PropertyKey[]): readonly string[] {
+  const inner = unwrapped(schema)
+  const [first, ...rest] = path
+  if (inner instanceof z.ZodArray && first !== undefined) return keysAt(inner.element, rest)
+  if (!(inner instanceof z.ZodObject)) return []
+  if (first === undefined) return Object.keys(inner.shape)
+  return Object.hasOwn(inner.shape, first) ? keysAt(inner.shape[String(first)], rest) : []
 }
 
-/** Walks zod's own description of the schema, so that no second list of keys can go stale. */
-function collect(schema: unknown, keys: Set<string>): void {
-  if (typeof schema !== 'object' || schema === null) return
-  const { shape, def } = schema as { shape?: Record<string, unknown>; def?: { in?: unknown; innerType?: unknown; element?: unknown } }
-  for (const [key, inner] of Object.entries(shape ?? {})) {
-    keys.add(key)
-    collect(inner, keys)
-  }
-  for (const inner of [def?.in, def?.innerType, def?.element]) collect(inner, keys)
+function unwrapped(schema: unknown): unknown {
+  if (schema instanceof z.ZodPipe) return unwrapped(schema.in)
+  const wraps = schema instanceof z.ZodPrefault || schema instanceof z.ZodDefault || schema instanceof z.ZodNullable || schema instanceof z.ZodOptional
+  return wraps ? unwrapped(schema.unwrap()) : schema
 }
 
 /** Levenshtein distance of two short keys. */

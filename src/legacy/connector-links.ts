@@ -23,8 +23,13 @@ export interface ConnectorLinksOptions {
   readonly timing?: Partial<LegacyTiming>
 }
 
+export interface ConnectorLinks {
+  readonly main: MainLink
+  readonly tools: ToolLinks
+}
+
 /** Nothing is dialled before `main.start()`. `events` also gets what is unexpected on a tool link. */
-export function connectorLinks(options: ConnectorLinksOptions, events: MainLinkEvents): { readonly main: MainLink; readonly tools: ToolLinks } {
+export function connectorLinks(options: ConnectorLinksOptions, events: MainLinkEvents): ConnectorLinks {
   const { endpoint, supportedProfiles, clock, hello, random } = options
   const link: LinkOptions = { endpoint, supportedProfiles, clock, timing: { ...LEGACY_TIMING, ...options.timing } }
   const main = new ReconnectingMainLink({ link, hello, random }, {

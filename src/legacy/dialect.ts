@@ -26,7 +26,7 @@ export interface OpenAck {
 /** The error of an answer, in either shape: an ack with `error`, or a packet of `type:"error"`. Null = it is no error. */
 export function refusalOf(packet: Packet): WireError | null {
   if (packet.error !== undefined) return packet.error
-  return packet.type === 'error' ? { code: 'unnamed_error', message: 'the connector answered with an error that has no code' } : null
+  return packet.type === 'error' ? { code: 'unnamed_error', message: 'an error without a code' } : null
 }
 
 /**

@@ -125,8 +125,7 @@ function parsed(text: string): unknown {
 }
 
 function unexpected(status: number): Result<never> {
-  if (status === 401 || status === 403) return failed('connector_unauthorized', `HTTP ${status}: the connector's key is wrong or missing`)
-  return failed('connector_http_status', `HTTP ${status}`)
+  return failed(status === 401 || status === 403 ? 'connector_unauthorized' : 'connector_http_status', `HTTP ${status}`)
 }
 
 function failure(error: unknown): Result<never> {

@@ -10,6 +10,9 @@ export interface LinkEnd {
   readonly reason: string
 }
 
+/** No dial was made: hello needs the id that stands in the Card. */
+export const CARD_UNKNOWN: LinkEnd = { cause: 'unreachable', reason: 'the Card of the connector is not known yet' }
+
 const DENIED_CODES: readonly string[] = [
   'connector_card_id_mismatch', 'unauthorized', 'protocol_version_unsupported', 'profile_not_supported',
 ]
@@ -22,5 +25,6 @@ export function helloRefused(code: string): LinkEnd {
 
 /** The end of a link whose upgrade was answered with an HTTP status. Redirects are refusals: keys go nowhere else. */
 export function upgradeRefused(status: number): LinkEnd {
-  return { cause: status === 401 || status === 403 ? 'denied' : 'refused', reason: `the WebSocket upgrade was answered with HTTP ${status}` }
+  const cause = status === 401 || status === 403 ? 'denied' : 'refused'
+  return { cause, reason: `the WebSocket upgrade was answered with HTTP ${status}` }
 }

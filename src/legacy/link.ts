@@ -38,6 +38,9 @@ export interface LinkEvents {
   readonly onEnd: (end: LinkEnd, wasUp: boolean) => void
 }
 
+/** How long to wait, and who is told. */
+export type LinkRequest = Pick<PendingRequest, 'timeoutMs' | 'done' | 'onLate'>
+
 /** Nothing is open before hello, so this many packets ahead of its ack are no accident. */
 const MAX_EARLY_PACKETS = 1_000
 
@@ -50,18 +53,25 @@ export class Link {
   #early: Packet[] = []
 
   /** Dials at once. Socket errors never throw, they come as `onEnd`. */
-  constructor(private readonly options: LinkOptions, private readonly identity: HelloIdentity, private readonly events: LinkEvents) {
+  constructor(
+    private readonly options: LinkOptions,
+    private readonly identity: HelloIdentity,
+    private readonly events: LinkEvents,
+  ) {
     const { clock, endpoint, timing } = options
     this.#pending = new PendingRequests(clock, () => this.#applyPause())
     this.#liveness = new Liveness(timing, clock, {
-      ping: () => this.#ask('ping', '', {}, { type: 'ping', timeoutMs: timing.pingAnswerMs, background: true, done: () => {}, onLate: () => {} }),
+      ping: () => this.#ping(),
       judged: (silentMs) => this.#silenceCounts(silentMs),
       dead: () => this.terminate({ cause: 'lost', reason: 'no answer to ping' }),
     })
     this.#socket = new LegacySocket(endpoint, timing, clock, {
       onOpen: () => this.#hello(),
       onText: (text, bytes) => this.#receive(text, bytes),
-      onBinary: (bytes) => this.#undecodable(wireError('invalid_packet', 'a binary frame holds no packet'), bytes),
+      onBinary: (bytes) => {
+        this.#liveness.received()
+        events.onUndecodable(wireError('invalid_packet', 'a binary frame holds no packet'), bytes)
+      },
       onEnd: (end) => this.#ended(end),
     })
   }
@@ -71,7 +81,7 @@ export class Link {
   }
 
   /** As `MainLink.request`; on a link that is not up the answer is `not_connected`. */
-  request(type: string, channelId: LegacyChannelId | '', payload: JsonObject, request: Omit<PendingRequest, 'type' | 'background'>): void {
+  request(type: string, channelId: LegacyChannelId | '', payload: JsonObject, request: LinkRequest): void {
     if (this.up && this.#ask(type, channelId, payload, { ...request, type })) return
     queueMicrotask(() => request.done({ ok: false, error: { kind: 'not_connected', sent: false } }))
   }
@@ -85,6 +95,8 @@ export class Link {
 
   /** Closes politely: packets that come before the connector's close frame are still delivered. */
   async close(reason: string): Promise<void> {
+    // A paused socket would never read the connector's close frame.
+    this.#paused = false
     await this.#socket.close(reason)
   }
 
@@ -125,7 +137,7 @@ export class Link {
   #receive(text: string, bytes: number): void {
     this.#liveness.received()
     const decoded = decodePacket(text)
-    if (!decoded.ok) return this.#undecodable({ code: decoded.error.code, message: decoded.error.message ?? '' }, bytes)
+    if (!decoded.ok) return this.events.onUndecodable(decoded.error, bytes)
     const packet = decoded.value
     if (this.#pending.settle(packet)) return
     if (packet.type === 'pong') return
@@ -136,14 +148,17 @@ export class Link {
 
   #receiveEarly(packet: Packet): void {
     // Only hello can be meant: nothing else was said yet.
-    if (packet.type === 'error' && packet.requestId === undefined) return this.terminate(helloRefused(refusalOf(packet)?.code ?? ''))
+    const refusal = packet.type === 'error' && packet.requestId === undefined ? refusalOf(packet) : null
+    if (refusal !== null) return this.terminate(helloRefused(refusal.code))
     this.#early.push(packet)
-    if (this.#early.length > MAX_EARLY_PACKETS) this.terminate({ cause: 'refused', reason: 'too many packets before connector.hello.ack' })
+    if (this.#early.length <= MAX_EARLY_PACKETS) return
+    this.terminate({ cause: 'refused', reason: 'too many packets before connector.hello.ack' })
   }
 
-  #undecodable(error: WireError, bytes: number): void {
-    this.#liveness.received()
-    this.events.onUndecodable(error, bytes)
+  #ping(): void {
+    const { pingAnswerMs } = this.options.timing
+    // With `onLate`, so that a late error answer is not taken for an unmatched one.
+    this.#ask('ping', '', {}, { type: 'ping', timeoutMs: pingAnswerMs, background: true, done: () => {}, onLate: () => {} })
   }
 
   #pong(ping: Packet): void {

@@ -2,10 +2,16 @@
  * Tool calls on the main link, for connectors that want them there: one at a time, because a 1.0 connector would only queue
  * the second one in its socket, where it is no longer certainly unsent.
  */
-import type { LegacyTiming } from './timing.js'
 import type { Packet } from '../protocol/packet.js'
 import type { Answer, MainLink } from './port.js'
 import { invokePayload, type QueuedCall } from './queued-call.js'
+import type { LegacyTiming } from './timing.js'
+
+export interface MainLinkCallEvents {
+  readonly onAnswer: (queued: QueuedCall, answer: Answer) => void
+  /** The main link can take a call again after one that timed out. */
+  readonly onFree: () => void
+}
 
 export class MainLinkCalls {
   #running: QueuedCall | null = null
@@ -15,8 +21,7 @@ export class MainLinkCalls {
   constructor(
     private readonly request: MainLink['request'],
     private readonly timing: LegacyTiming,
-    private readonly onAnswer: (queued: QueuedCall, answer: Answer) => void,
-    private readonly onFree: () => void,
+    private readonly events: MainLinkCallEvents,
   ) {}
 
   get free(): boolean {
@@ -33,7 +38,7 @@ export class MainLinkCalls {
     this.request('tool.invoke', queued.call.channelId, invokePayload(queued.call), queued.call.timeoutMs, (answer) => {
       this.#running = null
       if (!answer.ok && answer.error.kind === 'timeout') this.#hold(queued)
-      this.onAnswer(queued, answer)
+      this.events.onAnswer(queued, answer)
     }, (packet) => {
       queued.onLate(packet)
       this.#release(queued)
@@ -61,6 +66,6 @@ export class MainLinkCalls {
   #release(queued: QueuedCall): void {
     if (this.#held !== queued) return
     this.#held = null
-    this.onFree()
+    this.events.onFree()
   }
 }

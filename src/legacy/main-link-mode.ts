@@ -6,14 +6,17 @@ import type { EndCause } from './link-end.js'
 
 const DROPS_IN_A_ROW = 2
 const REFUSALS_IN_A_ROW = 3
+/** Links that end this close together ended with their process; shorter than the wait before a short-lived link is redialled. */
+const TOGETHER_MS = 50
 
 export class MainLinkMode {
   #untilReconnect = false
   #dropsAfterHello = 0
   #refusals = 0
-  #lastToolHelloAt: number | null = null
+  #toolLinkAt: number | null = null
+  #droppedAt: number | null = null
 
-  /** A main link that is lost within `rightAfterMs` of a tool link's hello is taken to be lost for it. */
+  /** A main link that is lost within `rightAfterMs` of a tool link's dial or hello is taken to be lost for it. */
   constructor(private readonly always: boolean, private readonly rightAfterMs: number) {}
 
   get on(): boolean {
@@ -28,13 +31,26 @@ export class MainLinkMode {
 
   mainDown(now: number): void {
     if (this.on) return
-    const rightAfter = this.#lastToolHelloAt !== null && now - this.#lastToolHelloAt < this.rightAfterMs
+    const rightAfter = this.#toolLinkAt !== null && now - this.#toolLinkAt < this.rightAfterMs
     this.#dropsAfterHello = rightAfter ? this.#dropsAfterHello + 1 : 0
-    this.#lastToolHelloAt = null
+    this.#droppedAt = rightAfter ? now : null
+    this.#toolLinkAt = null
+  }
+
+  /** A tool link that is gone, too, was not what the main link had to make room for. */
+  toolLinkEnded(now: number): void {
+    this.#toolLinkAt = null
+    if (this.#droppedAt !== null && now - this.#droppedAt < TOGETHER_MS && !this.on) this.#dropsAfterHello -= 1
+    this.#droppedAt = null
+  }
+
+  /** Counted from the dial on: the loss of the main link may be seen before the tool link's hello is answered. */
+  toolDialled(now: number): void {
+    this.#toolLinkAt = now
   }
 
   toolHello(now: number): void {
-    this.#lastToolHelloAt = now
+    this.#toolLinkAt = now
     this.#refusals = 0
   }
 

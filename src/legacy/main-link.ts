@@ -2,7 +2,7 @@
 import type { Cancel } from '../ops/clock.js'
 import type { LegacyChannelId } from '../protocol/ids.js'
 import type { JsonObject, Packet } from '../protocol/packet.js'
-import type { LinkEnd } from './link-end.js'
+import { CARD_UNKNOWN, type LinkEnd } from './link-end.js'
 import { Link, type HelloIdentity, type LinkOptions } from './link.js'
 import type { Answer, MainLink, MainLinkEvents } from './port.js'
 import { outageFrom, retryAfter, type Outage } from './reconnect.js'
@@ -44,7 +44,12 @@ export class ReconnectingMainLink implements MainLink {
   }
 
   request(
-    type: string, channelId: LegacyChannelId | '', payload: JsonObject, timeoutMs: number, done: (answer: Answer) => void, onLate?: (packet: Packet) => void,
+    type: string,
+    channelId: LegacyChannelId | '',
+    payload: JsonObject,
+    timeoutMs: number,
+    done: (answer: Answer) => void,
+    onLate?: (packet: Packet) => void,
   ): void {
     if (this.#state.phase === 'up') this.#state.link.request(type, channelId, payload, { timeoutMs, done, onLate })
     else queueMicrotask(() => done({ ok: false, error: { kind: 'not_connected', sent: false } }))
@@ -67,7 +72,7 @@ export class ReconnectingMainLink implements MainLink {
 
   #dial(): void {
     const identity = this.options.hello()
-    if (identity === null) return this.#dialFailed({ cause: 'unreachable', reason: 'the Card of the connector is not known yet' })
+    if (identity === null) return this.#dialFailed(CARD_UNKNOWN)
     const link: Link = new Link(this.options.link, identity, {
       onUp: ({ connectorId, protocolVersion, deviations }) => {
         if (this.#state.phase !== 'closed') this.#state = { phase: 'up', link, since: this.#now() }
@@ -110,7 +115,7 @@ export class ReconnectingMainLink implements MainLink {
   }
 
   #redialIn(delayMs: number, backingOff: boolean): void {
-    // Not from within the end of the old link: callers are told of it first.
+    // By timer even without delay: the end of the old link is told first.
     const cancel = this.options.link.clock.timer(delayMs, () => this.#dial())
     this.#state = { phase: 'waiting', cancel, backingOff }
   }

@@ -23,12 +23,14 @@ export interface ToolLinkEvents {
 export class ToolLink {
   #state: ToolLinkState = 'dialling'
   #running: QueuedCall | null = null
+  #upSince: number | null = null
   readonly #link: Link
 
   constructor(options: LinkOptions, identity: HelloIdentity, private readonly events: ToolLinkEvents) {
     this.#link = new Link(options, identity, {
       onUp: () => {
         if (this.#state === 'dialling') this.#state = 'free'
+        this.#upSince = options.clock.monotonic()
         events.onUp(this)
       },
       onPacket: (packet) => this.#received(packet),
@@ -42,6 +44,11 @@ export class ToolLink {
 
   get state(): ToolLinkState {
     return this.#state
+  }
+
+  /** Monotonic ms of its hello; null before that. */
+  get upSince(): number | null {
+    return this.#upSince
   }
 
   /** Only on a free link. */

@@ -5,7 +5,7 @@
 import type { Cancel } from '../ops/clock.js'
 import type { WireError } from '../protocol/errors.js'
 import type { JsonObject, Packet } from '../protocol/packet.js'
-import type { LinkEnd } from './link-end.js'
+import { CARD_UNKNOWN, type LinkEnd } from './link-end.js'
 import type { HelloIdentity, LinkOptions } from './link.js'
 import { MainLinkCalls } from './main-link-calls.js'
 import { MainLinkMode } from './main-link-mode.js'
@@ -42,7 +42,10 @@ export class ToolLinkPool implements ToolLinks {
   constructor(private readonly options: ToolLinksOptions) {
     const { clock, timing } = options.link
     this.#line = new WaitingLine(clock, options.waitMs, (queued) => queued.done(neverSent()))
-    this.#mainCalls = new MainLinkCalls(options.main, timing, (queued, answer) => this.#answered(queued, answer, 'main'), () => this.#advance())
+    this.#mainCalls = new MainLinkCalls(options.main, timing, {
+      onAnswer: (queued, answer) => this.#answered(queued, answer, 'main'),
+      onFree: () => this.#advance(),
+    })
     this.#mode = new MainLinkMode(options.max === 0, timing.steadyMs)
   }
 
@@ -54,10 +57,14 @@ export class ToolLinkPool implements ToolLinks {
     return this.#in('busy').length + this.#mainCalls.running
   }
 
-  invoke(call: ToolCall, done: (answer: Answer) => void, onLate: (packet: Packet) => void, onProgress?: (payload: JsonObject) => void): void {
-    const queued = { call, done, onLate, onProgress }
+  invoke(
+    call: ToolCall,
+    done: (answer: Answer) => void,
+    onLate: (packet: Packet) => void,
+    onProgress?: (payload: JsonObject) => void,
+  ): void {
     if (this.#closed) return queueMicrotask(() => done(neverSent()))
-    this.#line.push(queued)
+    this.#line.push({ call, done, onLate, onProgress })
     this.#advance()
   }
 
@@ -93,7 +100,7 @@ export class ToolLinkPool implements ToolLinks {
   #advance(): void {
     if (!this.#mainUp || this.#closed) return
     if (this.#mode.on) return this.#advanceOnMain()
-    for (const link of this.#in('free').reverse()) {
+    for (const link of this.#in('free')) {
       const queued = this.#line.shift()
       if (queued === null) break
       this.#notIdle(link)
@@ -114,7 +121,8 @@ export class ToolLinkPool implements ToolLinks {
     const wanted = Math.min(this.options.max, Math.max(1, this.#in('busy').length + this.#line.length))
     while (this.#active() < wanted) {
       const identity = this.options.hello()
-      if (identity === null) return this.#redialLater({ cause: 'unreachable', reason: 'the Card of the connector is not known yet' })
+      if (identity === null) return this.#redialLater(CARD_UNKNOWN)
+      this.#mode.toolDialled(this.#now())
       this.#links.add(this.#dial(identity))
     }
   }
@@ -165,6 +173,9 @@ export class ToolLinkPool implements ToolLinks {
     this.#links.delete(link)
     this.#notIdle(link)
     if (this.#closed || end.cause === 'closed') return
+    const upForMs = link.upSince === null ? 0 : this.#now() - link.upSince
+    if (upForMs >= this.options.link.timing.steadyMs) this.#outage = outageFrom(this.#now())
+    this.#mode.toolLinkEnded(this.#now())
     if (!wasUp) this.#mode.toolDialFailed(end.cause)
     if (this.#mode.on) this.#advance()
     else if (this.#mainUp) this.#redialLater(end)

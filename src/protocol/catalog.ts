@@ -19,7 +19,7 @@ const catalogSchema = z.strictObject({
   internal_prefixes: z.array(z.string().min(1)),
   core: z.record(z.string().min(1), entrySchema),
   profiles: z.record(z.string().min(1), z.strictObject({
-    target_types: z.array(z.enum(['im', 'email', 'calendar', 'ticket', 'device'])).min(1),
+    target_types: z.array(z.string().min(1)).min(1),
     packets: z.record(z.string().min(1), entrySchema),
   })),
 })
@@ -57,6 +57,7 @@ export function parseCatalog(raw: unknown): Catalog {
     if (id.startsWith('xagent.im.') && targets.some((target) => target !== 'im')) problems.push(`catalog: ${id}: target_types must be [im]`)
     for (const type of packets.keys()) if (coreEntries.has(type)) problems.push(`catalog: ${id}: ${type} is a core packet already`)
   }
+  problems.push(...disagreements([...byProfile.values()].map(({ packets }) => packets)))
   const types = new Set([...coreEntries.keys(), ...[...byProfile.values()].flatMap(({ packets }) => [...packets.keys()])])
   for (const type of types) {
     if (internal.some((prefix) => type.startsWith(prefix))) problems.push(`catalog: ${type}: types that start with ${internal.join(' or ')} never cross`)
@@ -90,6 +91,16 @@ function negotiatedOf(profiles: readonly string[], entries: ReadonlyMap<string, 
     allows: (type: string, direction: PacketDirection) => refusal(type, direction) === null,
     refusal,
     projection: (type: string, direction: PacketDirection) => (refusal(type, direction) === null ? (entries.get(type)?.projected_to[direction] ?? null) : null),
+  })
+}
+
+/** A type that two profiles list must mean the same in both: a negotiated set can hold both of them. */
+function disagreements(lists: readonly ReadonlyMap<string, Entry>[]): string[] {
+  const first = new Map<string, Entry>()
+  return lists.flatMap((packets) => [...packets]).flatMap(([type, entry]) => {
+    const earlier = first.get(type)
+    if (earlier === undefined) first.set(type, entry)
+    return earlier !== undefined && earlier.direction !== entry.direction ? [`catalog: ${type}: two profiles give it different directions; must be one`] : []
   })
 }
 

@@ -97,6 +97,12 @@ export class XagentLink {
     return answer
   }
 
+  /** A ping of the WebSocket level; resolves with its pong. */
+  async ping(): Promise<void> {
+    this.#ws.ping()
+    await once(this.#ws, 'pong')
+  }
+
   /** Closes politely; resolves when the other side has answered. */
   async close(code = 1000): Promise<void> {
     this.#ws.close(code)

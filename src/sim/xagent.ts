@@ -177,6 +177,11 @@ export class SimXagent {
     this.#connected().sendBinary(bytes)
   }
 
+  /** A ping of the WebSocket level; resolves with its pong. */
+  ping(): Promise<void> {
+    return this.#connected().ping()
+  }
+
   /** Leaves politely. Does nothing without a link. */
   async close(): Promise<void> {
     await this.#link?.close()

@@ -16,6 +16,31 @@ t.test('two main links lost right after a tool link\'s hello put tools on the ma
   t.equal(mode.on, true)
 })
 
+t.test('a main link that is lost while a tool link is being dialled counts as lost for it', async (t) => {
+  const mode = new MainLinkMode(false, 1_000)
+  for (const at of [0, 10_000]) {
+    mode.toolDialled(at)
+    mode.mainDown(at + 5)
+    mode.mainUp()
+  }
+  t.equal(mode.on, true)
+})
+
+t.test('a connector that dies with all its links says nothing, whichever end is seen first', async (t) => {
+  const mode = new MainLinkMode(false, 1_000)
+  for (const at of [0, 1_000, 2_000, 3_000]) {
+    mode.toolHello(at)
+    mode.mainDown(at + 100)
+    mode.toolLinkEnded(at + 101)
+    mode.mainUp()
+    mode.toolHello(at + 500)
+    mode.toolLinkEnded(at + 600)
+    mode.mainDown(at + 601)
+    mode.mainUp()
+  }
+  t.equal(mode.on, false)
+})
+
 t.test('a main link that is lost later has nothing to do with tool links', async (t) => {
   const mode = new MainLinkMode(false, 1_000)
   for (const at of [0, 10_000, 20_000]) {

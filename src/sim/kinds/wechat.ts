@@ -85,7 +85,10 @@ export const wechat: ConnectorKind = {
         from_user_id: sender,
         ...(groupId !== '' && { group_id: groupId }),
         item_list: [{ text_item: { text: words }, type: 1 }],
-        message_id: number,
+        ...(name !== '' && { display_name: name }),
+        ...(message.fields?.['message_type'] !== undefined && { message_type: message.fields['message_type'] }),
+        // It goes without one where the payload's is empty.
+        message_id: message.messageId === '' ? undefined : number,
       },
       raw_text: words,
       sender_id: sender,

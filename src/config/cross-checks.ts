@@ -1,0 +1,54 @@
+/** Rules over several keys of a configuration, and files that must be readable (DESIGN §8). */
+import type { GatewayConfig } from './schema.js'
+import { readText } from './secrets.js'
+import type { Problem } from './yaml-problems.js'
+
+export function crossProblems(config: GatewayConfig): Problem[] {
+  return [...exposureProblems(config), ...valueProblems(config), ...nameProblems(config), ...fileProblems(config)]
+}
+
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
+}
+
+/** An open listener is refused where others can reach it, unless somebody says that it is meant. */
+function exposureProblems({ listen, xagent, admin }: GatewayConfig): Problem[] {
+  const problems: Problem[] = []
+  if (xagent.apiKeys.length === 0 && !xagent.insecure && !isLoopback(listen.host)) {
+    problems.push({
+      path: ['xagent', 'api_keys'],
+      text: `no key, and listen.host ${listen.host} is not loopback; set a key (XAGENT_API_KEY), listen on 127.0.0.1, or set xagent.insecure: true`,
+    })
+  }
+  if (admin.insecure || isLoopback(admin.host)) return problems
+  const tokens = [['read_token', admin.readToken], ['write_token', admin.writeToken]] as const
+  return problems.concat(tokens.filter(([, token]) => token === null).map(([key]) => ({
+    path: ['admin', key], text: `no token, and admin.host ${admin.host} is not loopback; set one, listen on 127.0.0.1, or set admin.insecure: true`,
+  })))
+}
+
+function valueProblems({ delivery: { backoff } }: GatewayConfig): Problem[] {
+  if (backoff.initialMs <= backoff.maxMs) return []
+  return [{ path: ['delivery', 'backoff', 'initial'], text: 'is longer than delivery.backoff.max; must not be' }]
+}
+
+function nameProblems({ connectors }: GatewayConfig): Problem[] {
+  const first = new Map<string, number>()
+  return connectors.flatMap(({ name }, index) => {
+    const earlier = first.get(name)
+    if (earlier === undefined) first.set(name, index)
+    return earlier === undefined ? [] : [{ path: ['connectors', index, 'name'], text: `"${name}" is the name of connectors[${earlier}] already; names must differ` }]
+  })
+}
+
+function fileProblems({ listen, admin, connectors }: GatewayConfig): Problem[] {
+  const files: readonly (readonly [readonly PropertyKey[], string | null])[] = [
+    [['listen', 'tls', 'cert'], listen.tls?.cert ?? null], [['listen', 'tls', 'key'], listen.tls?.key ?? null],
+    [['admin', 'tls', 'cert'], admin.tls?.cert ?? null], [['admin', 'tls', 'key'], admin.tls?.key ?? null],
+    ...connectors.flatMap(({ ca, skill }, index) => [[['connectors', index, 'ca'], ca], [['connectors', index, 'skill'], skill]] as const),
+  ]
+  return files.flatMap(([path, file]) => {
+    const content = file === null ? null : readText(file)
+    return content !== null && 'problem' in content ? [{ path, text: content.problem }] : []
+  })
+}

@@ -1,0 +1,30 @@
+import t from 'tap'
+import { serveProblems } from '../../src/config/load.js'
+import { CONNECTORS, configOf, parsed } from './parsed.js'
+
+t.test('keys whose feature comes later are taken, and each is named with its line', async (t) => {
+  const { notYet } = parsed(`files:\n  ttl: 1h\n  inbound: lazy\nredis: { prefix: "x:" }\nturns: { mode: off }\ndeltas: { ttl: 1m }\nactivity: { timeout: 5s }
+delivery: { idle_close: 1h }\nadmin: { show_texts: true, write_token: w }\nlimits: { legacy_bytes_per_second: 1MiB }\n${CONNECTORS}`)
+  t.strictSame([...notYet].sort(), [
+    'gw.yaml:2: files.ttl', 'gw.yaml:3: files.inbound', 'gw.yaml:4: redis.prefix', 'gw.yaml:5: turns.mode', 'gw.yaml:6: deltas.ttl', 'gw.yaml:7: activity.timeout',
+    'gw.yaml:8: delivery.idle_close', 'gw.yaml:9: admin.show_texts', 'gw.yaml:9: admin.write_token', 'gw.yaml:10: limits.legacy_bytes_per_second',
+  ].map((place) => `${place}: not yet in this version`).sort())
+})
+
+t.test('so are preset keys and presets of a later version', async (t) => {
+  const { notYet } = parsed('connectors:\n  - name: a\n    url: http://h\n    preset: wechat\n    reorder_window: 2s\n    refused_file: link\n    file_limit: { max_bytes: 10MiB }\n    descriptor_check: never\n    strip_leading: ["@_user_"]\n')
+  t.strictSame([...notYet].sort(), [
+    'gw.yaml:4: connectors[0].preset', 'gw.yaml:5: connectors[0].reorder_window', 'gw.yaml:6: connectors[0].refused_file', 'gw.yaml:7: connectors[0].file_limit', 'gw.yaml:8: connectors[0].descriptor_check',
+  ].map((place) => `${place}: not yet in this version`).sort())
+})
+
+t.test('a file without such keys gets no such line', async (t) => {
+  t.strictSame(parsed(`retention: { ttl: 2h }\nownership: { lease: 9s }\nboundary: { mode: enforce }\n${CONNECTORS}`).notYet, [])
+})
+
+t.test('what cannot be ignored honestly is named too, and serve refuses it', async (t) => {
+  const text = `store: "redis://127.0.0.1:6379"\nboundary: { mode: observe }\n${CONNECTORS}`
+  t.strictSame(parsed(text).notYet, ['gw.yaml:1: store: not yet in this version', 'gw.yaml:2: boundary.mode: not yet in this version'])
+  t.match(serveProblems(configOf(text)), [/store: .*not yet in this version/, /boundary\.mode: .*not yet in this version/])
+  t.strictSame(serveProblems(configOf(CONNECTORS)), [])
+})

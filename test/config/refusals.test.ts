@@ -1,0 +1,119 @@
+import t, { type Test } from 'tap'
+import { CONNECTORS, problems } from './parsed.js'
+
+/** One problem is expected: where it is, and what it says. */
+function refused(t: Test, text: string, place: string, said: RegExp): void {
+  const found = problems(text)
+  t.equal(found.length, 1, `one problem, not ${JSON.stringify(found)}`)
+  t.equal(found[0]?.startsWith(`gw.yaml:${place}: `), true, `${found[0]} starts with ${place}`)
+  t.match(found[0], said)
+  t.match(found[0], /; /, 'says what is wrong and what would be right')
+}
+
+t.test('an unknown key is named with its line and the key that was probably meant', async (t) => {
+  refused(t, `retention:\n  ttl: 1h\n  max_mesages: 5\n${CONNECTORS}`, '3: retention.max_mesages', /unknown key; did you mean max_messages\?$/)
+  refused(t, `log: {}\nretenton: {}\n${CONNECTORS}`, '2: retenton', /unknown key; did you mean retention\?$/)
+  refused(t, 'connectors:\n  - name: a\n    url: http://h\n    tool-links: 2\n', '4: connectors[0].tool-links', /did you mean tool_links\?$/)
+  refused(t, `boundary: { colour: red }\n${CONNECTORS}`, '1: boundary.colour', /unknown key; must be one of mode$/)
+})
+
+t.test('a key of another group is no suggestion', async (t) => {
+  refused(t, `log: { ttl: 1h }\n${CONNECTORS}`, '1: log.ttl', /must be one of level, pretty$/)
+})
+
+t.test('bad units name the value and the units there are', async (t) => {
+  refused(t, `retention:\n  ttl: 30\n${CONNECTORS}`, '2: retention.ttl', /30 .*ms, s, m, h or d/)
+  refused(t, `retention:\n  ttl: 1.5h\n${CONNECTORS}`, '2: retention.ttl', /"1\.5h" .*ms, s, m, h or d/)
+  refused(t, `retention:\n  ttl: 1 h\n${CONNECTORS}`, '2: retention.ttl', /ms, s, m, h or d/)
+  refused(t, `retention:\n  ttl: -1h\n${CONNECTORS}`, '2: retention.ttl', /ms, s, m, h or d/)
+  refused(t, `retention:\n  max_bytes: 8MB\n${CONNECTORS}`, '2: retention.max_bytes', /"8MB" .*KiB, MiB or GiB/)
+  refused(t, `limits: { max_frame_bytes: 1mib }\n${CONNECTORS}`, '1: limits.max_frame_bytes', /KiB, MiB or GiB/)
+})
+
+t.test('wrong types and values outside of what is allowed', async (t) => {
+  refused(t, `listen:\n  port: "8080"\n${CONNECTORS}`, '2: listen.port', /whole number from 0 to 65535/)
+  refused(t, `listen: { port: 65536 }\n${CONNECTORS}`, '1: listen.port', /whole number from 0 to 65535/)
+  refused(t, `delivery: { window: 0 }\n${CONNECTORS}`, '1: delivery.window', /whole number from 1/)
+  refused(t, `store_sync: yes\n${CONNECTORS}`, '1: store_sync', /must be true or false/)
+  refused(t, `retention:\n${CONNECTORS}`, '1: retention', /is empty; must be a group of keys/)
+  refused(t, `retention: [1h]\n${CONNECTORS}`, '1: retention', /is a list; must be a group of keys/)
+  refused(t, `retention: { overflow: drop }\n${CONNECTORS}`, '1: retention.overflow', /evict_oldest or refuse_newest/)
+  refused(t, `delivery: { in_doubt: retry }\n${CONNECTORS}`, '1: delivery.in_doubt', /dead_letter/)
+  refused(t, `turns: { mode: maybe }\n${CONNECTORS}`, '1: turns.mode', /on or off/)
+  refused(t, `store: mysql\n${CONNECTORS}`, '1: store', /memory:, lmdb:<folder> or redis:/)
+  refused(t, 'connectors: [{ name: a, url: "http://h", accept: 5 }]', '1: connectors[0].accept', /all, private, or a list/)
+})
+
+t.test('connectors: none, without a name, without a URL', async (t) => {
+  refused(t, 'connectors: []\n', '1: connectors', /is an empty list; must name at least one connector/)
+  refused(t, 'log: {}\n', '1: connectors', /is missing; must be a list of connectors/)
+  refused(t, 'connectors:\n  - url: http://h\n', '2: connectors[0].name', /is missing; must be/)
+  refused(t, 'connectors:\n  - name: a\n', '2: connectors[0].url', /is missing; must be/)
+  t.match(problems('').join(), /connectors: is missing/)
+})
+
+t.test('names: only [a-z0-9-]{1,32}, not "files", each once', async (t) => {
+  for (const name of ['Telegram', 'tele_gram', '"a/b"', '""', 'x'.repeat(33)]) {
+    refused(t, `connectors: [{ name: ${name}, url: "http://h" }]`, '1: connectors[0].name', /1 to 32 of a-z, 0-9 and -/)
+  }
+  t.strictSame(problems(`connectors: [{ name: ${'x'.repeat(32)}, url: "http://h" }]`), [])
+  refused(t, 'connectors: [{ name: files, url: "http://h" }]', '1: connectors[0].name', /must not be "files"/)
+  refused(t, 'connectors:\n  - { name: a, url: "http://h" }\n  - { name: b, url: "http://h" }\n  - { name: a, url: "http://i" }\n', '4: connectors[2].name', /connectors\[0\] already; names must differ/)
+})
+
+t.test('a Base URL is http or https with a host and at most a path', async (t) => {
+  const bad = [
+    'ftp://h', 'h:9000', '/relative', 'http://', 'http:///path', 'http:h', 'http://h?x=1', 'http://h?', 'http://h#f', 'http://h#', 'http://h/a b',
+    'http://h:99999', 'http://user@h', 'http://user:hunter22@h', 'http://@h', 'http:\\\\\\\\h',
+  ]
+  for (const url of bad) {
+    const found = problems(`connectors:\n  - name: a\n    url: "${url}"\n`)
+    t.equal(found.length, 1, `${url} is refused once`)
+    t.match(found[0], /^gw\.yaml:3: connectors\[0\]\.url: .*; must be http/)
+    t.notMatch(found[0], /hunter22/)
+  }
+})
+
+t.test('YAML faults name the line: the same key twice, a tab, an open bracket, a second document', async (t) => {
+  refused(t, `log: {}\nstore_sync: true\nlog: {}\n${CONNECTORS}`, '3', /stands twice/)
+  refused(t, `retention:\n\tttl: 1h\n${CONNECTORS}`, '2', /tab/)
+  refused(t, `log: { level: info\n${CONNECTORS}`, '2', /; /)
+  refused(t, `${CONNECTORS}store: "memory:\n`, '4', /close what was opened/)
+  t.match(problems(`${CONNECTORS}---\n${CONNECTORS}`).join(), /gw\.yaml:3: a second document/)
+  refused(t, `log: *unknown\n${CONNECTORS}`, '1', /alias/)
+  t.match(problems('just a text').join(), /the file: "just a text" cannot be used; must be a group of keys/)
+})
+
+t.test('a YAML fault never repeats what is in the file', async (t) => {
+  for (const text of ['xagent: { api_keys: ["hunter22"] }]\n', 'a: "hunter22\n', 'a: *hunter22\n', 'a: !hunter22 x\n', '@hunter22\n', 'a: b: hunter22\n']) {
+    const found = problems(text)
+    t.not(found.length, 0, `${text.trim()} is refused`)
+    t.notMatch(found.join('\n'), /hunter22/)
+  }
+})
+
+t.test('all problems come at once, rules over several keys included', async (t) => {
+  const text = 'retention: { ttl: 1 }\nlog: { lvl: info }\ndelivery: { backoff: { initial: 1m } }\nconnectors:\n  - { name: a, url: "http://h", ca: /no/such/file.pem }\n  - { name: a, url: "http://h" }\n'
+  t.match(problems(text), [
+    /^gw\.yaml:1: retention\.ttl: /, /^gw\.yaml:2: log\.lvl: /, /^gw\.yaml:3: delivery\.backoff\.initial: /, /^gw\.yaml:6: connectors\[1\]\.name: /, /^gw\.yaml:5: connectors\[0\]\.ca: /,
+  ])
+  t.equal(problems(text).length, 5)
+})
+
+t.test('files that cannot be read: a private CA, a Skill, TLS', async (t) => {
+  const folder = t.testdir()
+  refused(t, `connectors:\n  - name: a\n    url: http://h\n    ca: ${folder}/none.pem\n`, '4: connectors[0].ca', /ENOENT.*must exist and be readable/)
+  refused(t, `connectors:\n  - name: a\n    url: http://h\n    skill: ${folder}\n`, '4: connectors[0].skill', /EISDIR/)
+  refused(t, `listen:\n  tls:\n    cert: ${folder}/none.pem\n    key: /dev/null\n${CONNECTORS}`, '3: listen.tls.cert', /ENOENT/)
+  refused(t, `admin:\n  tls: { cert: /dev/null }\n${CONNECTORS}`, '2: admin.tls.key', /is missing; must be the path of a PEM file/)
+})
+
+t.test('a first backoff above the longest one', async (t) => {
+  refused(t, `delivery:\n  backoff:\n    initial: 31s\n${CONNECTORS}`, '3: delivery.backoff.initial', /delivery\.backoff\.max/)
+})
+
+t.test('keys named like parts of every object are unknown keys as any other', async (t) => {
+  for (const key of ['__proto__', 'constructor', 'toString']) {
+    t.match(problems(`${key}: { x: 1 }\n${CONNECTORS}`), [new RegExp(`^gw\\.yaml:1: ${key}: unknown key; `)])
+  }
+})
