@@ -40,7 +40,7 @@ export class MainLinkMode {
   /** A tool link that is gone, too, was not what the main link had to make room for. */
   toolLinkEnded(now: number): void {
     this.#toolLinkAt = null
-    if (this.#droppedAt !== null && now - this.#droppedAt < TOGETHER_MS && !this.on) this.#dropsAfterHello -= 1
+    if (this.#droppedAt !== null && now - this.#droppedAt < TOGETHER_MS) this.#dropsAfterHello -= 1
     this.#droppedAt = null
   }
 

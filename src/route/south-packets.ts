@@ -121,7 +121,7 @@ export class SouthPackets {
   /** What the channel's own Descriptor declares, before one is known what its Card does (DESIGN §6). */
   #negotiatedFor(packet: Packet) {
     const entry = packet.channelId === undefined ? undefined : this.context.table.findLegacy(packet.channelId as LegacyChannelId)
-    const declared = entry?.descriptor == null ? [IM_V1] : profilesOf(entry)
+    const declared = entry === undefined || entry.descriptor === null ? [IM_V1] : profilesOf(entry)
     return this.context.catalog.negotiate(declared.filter((profile) => profile === IM_V1), 'im')
   }
 }

@@ -66,8 +66,12 @@ export class SocketLink implements XagentLink {
   }
 }
 
+/** Cut between code points. */
 function shortened(reason: string): string {
-  let text = reason.slice(0, MAX_REASON_BYTES).toWellFormed()
-  while (Buffer.byteLength(text) > MAX_REASON_BYTES) text = text.slice(0, -1).toWellFormed()
+  let text = ''
+  for (const point of reason.toWellFormed()) {
+    if (Buffer.byteLength(text) + Buffer.byteLength(point) > MAX_REASON_BYTES) break
+    text += point
+  }
   return text
 }

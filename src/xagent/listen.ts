@@ -14,7 +14,8 @@ type ListenAt = (host: string, port: number, options: number, done: (socket: us_
 
 /**
  * Binds `host:port`; port 0 takes a free one. The port is taken exclusively: by default two processes would share it, and
- * each would get some of the links. Throws ConfigError that names the address and why it cannot be used.
+ * each would get some of the links. A port of its own number can be bound again at once after a restart; one that was given
+ * as 0 cannot for a minute (it gets no SO_REUSEADDR). Throws ConfigError that names the address and why it cannot be used.
  */
 export async function bind(app: TemplatedApp, host: string, port: number): Promise<Bound> {
   const socket = await new Promise<us_listen_socket | false>((resolve) => {

@@ -57,7 +57,7 @@ t.test('both error shapes answer a request', async (t) => {
 })
 
 t.test('a request without an answer times out once, and its late answer is told apart', async (t) => {
-  const { connector, clock, next, names, ...links } = await rig(t, { script: silentOn('auth.status') })
+  const { connector, clock, next, ...links } = await rig(t, { script: silentOn('auth.status') })
   await next('up')
   const asked = ask(links, 'auth.status', 5_000)
   const { packet } = await connector.packet('auth.status')
