@@ -98,8 +98,9 @@ export class Route implements NorthRoute {
     const facts = await loadFacts(this.options.store, this.name)
     const running = this.#assemble(fence, facts)
     this.#running = running
-    await loadChannels(this.options.store, running.context, (entry, effects) => running.runner.perform(entry, effects))
+    // First what is there, then what loading adds to it.
     await running.housekeeping.start()
+    await loadChannels(this.options.store, running.context, (entry, effects) => running.runner.perform(entry, effects))
     if (facts.legacyCard !== null) this.#restoreCard(facts.legacyCard)
     running.gaps.started(facts.lastAliveAt)
     for (const entry of this.#table) running.runner.dispatch(entry, { type: 'look' })
@@ -245,7 +246,9 @@ export class Route implements NorthRoute {
       onDescriptor: (entry) => board.show(entry),
       onSettled: () => {
         south.settle()
-        if (main.up && [...this.#table].every((entry) => entry.channel.legacyOpen)) gaps.closed()
+        if (!main.up || ![...this.#table].every((entry) => entry.channel.legacyOpen)) return
+        gaps.closed()
+        this.#saveFacts({ lastAliveAt: this.#now() })
       },
     })
     const housekeeping = new Housekeeping(context, options.store, () => (south.held > 0 ? null : this.#pending(true)), (entry) => runner.forget(entry))

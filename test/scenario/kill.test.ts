@@ -1,0 +1,133 @@
+import t, { type Test } from 'tap'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gatewayProcess, type GatewayProcess } from '../helper/gateway-process.js'
+import { metricValue, until } from '../helper/stand.js'
+import { startSimConnector, type SimConnector } from '../../src/sim/connector.js'
+import { SimXagent } from '../../src/sim/xagent.js'
+
+interface Ground {
+  readonly connector: SimConnector
+  start(): Promise<GatewayProcess>
+  xagent(gateway: GatewayProcess, connectorId?: string): SimXagent
+}
+
+async function ground(t: Test, more = ''): Promise<Ground> {
+  const folder = await mkdtemp(join(tmpdir(), 'xig-kill-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const connector = await startSimConnector({ kind: 'telegram' })
+  t.teardown(() => connector.stop())
+  const config = [
+    'listen: { host: 127.0.0.1, port: 0 }', 'admin: { port: 0 }', 'xagent: { api_keys: [key] }', `store: "lmdb:${folder}/data"`, more,
+    'connectors:', `  - { name: telegram, url: "${connector.url}" }`,
+  ].join('\n')
+  return {
+    connector,
+    start: () => gatewayProcess(t, folder, config),
+    xagent(gateway, connectorId = '') {
+      const xagent = new SimXagent({ baseUrl: `http://127.0.0.1:${gateway.ports.xagent}/telegram`, apiKey: 'key', connectorId })
+      t.teardown(() => xagent.terminate())
+      return xagent
+    },
+  }
+}
+
+async function metric(gateway: GatewayProcess, name: string, labels: Record<string, string> = {}): Promise<number> {
+  return metricValue(await (await fetch(`http://127.0.0.1:${gateway.ports.admin}/metrics`)).text(), name, labels)
+}
+
+const pendingIs = (gateway: GatewayProcess, n: number) => until(async () => (await metric(gateway, 'pending_messages', { direction: 'inbound' })) === n, `${n} messages wait`)
+
+t.test('messages taken over before a SIGKILL are delivered after it, in order, once, under the same id', { timeout: 60_000 }, async (t) => {
+  const { connector, start, xagent: newXagent } = await ground(t)
+  const first = await start()
+  const before = newXagent(first)
+  await before.connect()
+  const { channelId } = await before.openChannel()
+  const legacyId = connector.channels()[0]?.channelId ?? ''
+  connector.signIn(legacyId)
+  connector.push(legacyId, { text: 'zero' })
+  const zero = await before.waitFor('message')
+  await until(async () => (await metric(first, 'messages_total', { direction: 'inbound', outcome: 'accepted' })) === 1, 'zero is accepted')
+  before.onMessage('none')
+  connector.push(legacyId, { text: 'one' })
+  const one = await before.waitFor('message', ({ text }) => text === 'one')
+  await before.terminate()
+  connector.push(legacyId, { text: 'two' })
+  connector.push(legacyId, { text: 'three' })
+  await pendingIs(first, 3)
+  await first.kill('SIGKILL')
+
+  const second = await start()
+  const after = newXagent(second, before.connectorId)
+  await after.connect()
+  t.equal(after.connectorId, before.connectorId, 'ids survive')
+  await pendingIs(second, 3)
+  t.equal((await after.openChannel(channelId)).channelId, channelId)
+  await after.events.atLeast('message', 3)
+  await pendingIs(second, 0)
+  t.strictSame(after.received.map(({ text }) => text), ['one', 'two', 'three'])
+  t.equal(after.received[0]?.messageId, one.messageId)
+  t.not(after.received[0]?.packetId, one.packetId)
+  t.notOk(after.received.some(({ messageId }) => messageId === zero.messageId), 'what was accepted is not sent again')
+  t.equal(await metric(second, 'ledger_imbalance', { direction: 'inbound' }), 0)
+  t.match(second.log(), /"cause":"restart"/, 'the gap of the restart is logged')
+})
+
+t.test('a SIGKILL does not prolong retention: the message expires at its own time, and is never sent', { timeout: 60_000 }, async (t) => {
+  const { connector, start, xagent: newXagent } = await ground(t, 'retention: { ttl: 6s, sweep_interval: 1s }')
+  const first = await start()
+  const before = newXagent(first)
+  await before.connect()
+  const { channelId } = await before.openChannel()
+  const legacyId = connector.channels()[0]?.channelId ?? ''
+  connector.signIn(legacyId)
+  await before.terminate()
+  const takenAt = Date.now()
+  connector.push(legacyId, { text: 'too late' })
+  await pendingIs(first, 1)
+  await first.kill('SIGKILL')
+  const second = await start()
+  t.ok(Date.now() - takenAt < 6_000, 'the restart was quick enough to tell')
+  await pendingIs(second, 1)
+  await until(async () => (await metric(second, 'messages_total', { direction: 'inbound', outcome: 'expired' })) === 1, 'it expires', 10_000)
+  const age = Date.now() - takenAt
+  t.ok(age >= 5_900 && age < 8_000, `after its own ttl, not a new one (${age} ms)`)
+  const after = newXagent(second)
+  await after.connect()
+  await after.openChannel(channelId)
+  connector.push(connector.channels()[0]?.channelId ?? '', { text: 'on time' })
+  await after.waitFor('message', ({ text }) => text === 'on time')
+  t.equal(after.received.length, 1)
+})
+
+t.test('a SIGKILL between the call and its answer leaves the final in doubt: not sent again', { timeout: 60_000 }, async (t) => {
+  const { connector, start, xagent: newXagent } = await ground(t)
+  const first = await start()
+  const before = newXagent(first)
+  await before.connect()
+  const { channelId } = await before.openChannel()
+  connector.signIn(connector.channels()[0]?.channelId ?? '')
+  connector.onTool(() => ({ kind: 'no_answer' }))
+  const lost = before.sendFinal(channelId, { messageId: 'f1', text: 'the answer' })
+  lost.catch(() => {})
+  await connector.waitFor('sent')
+  await first.kill('SIGKILL')
+  connector.onTool(() => undefined)
+  const second = await start()
+  const after = newXagent(second)
+  await after.connect()
+  await after.openChannel(channelId)
+  t.match(await after.sendFinal(channelId, { messageId: 'f1', text: 'the answer' }), { payload: { status: 'rejected', code: 'delivery_in_doubt', retryable: false } })
+  t.equal(connector.sent.length, 1)
+  t.equal(await metric(second, 'dead_letters'), 1)
+  t.equal(await metric(second, 'ledger_imbalance', { direction: 'outbound' }), 0)
+})
+
+t.test('SIGTERM drains and exits with 0', { timeout: 60_000 }, async (t) => {
+  const { start } = await ground(t)
+  const gateway = await start()
+  t.strictSame(await gateway.kill('SIGTERM'), { code: 0, signal: null })
+  t.match(gateway.log(), /the gateway has stopped/)
+})
