@@ -4,12 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gatewayProcess, type GatewayProcess } from '../helper/gateway-process.js'
 import { metricValue, until } from '../helper/stand.js'
+import { openStore } from '../../src/store/open.js'
+import type { RouteName } from '../../src/protocol/ids.js'
 import { startSimConnector, type SimConnector } from '../../src/sim/connector.js'
 import { SimXagent } from '../../src/sim/xagent.js'
 
 interface Ground {
   readonly connector: SimConnector
   start(): Promise<GatewayProcess>
+  /** Resolves when the store holds this many waiting messages: what is not committed yet is lost at a SIGKILL, by design. */
+  durable(messages: number): Promise<void>
   xagent(gateway: GatewayProcess, connectorId?: string): SimXagent
 }
 
@@ -25,6 +29,11 @@ async function ground(t: Test, more = ''): Promise<Ground> {
   return {
     connector,
     start: () => gatewayProcess(t, folder, config),
+    async durable(messages) {
+      const store = openStore(`lmdb:${folder}/data`, { sync: false, now: Date.now })
+      await until(async () => (await store.count('telegram' as RouteName, 'inbound')) === messages, `${messages} messages are durable`)
+      await store.close()
+    },
     xagent(gateway, connectorId = '') {
       const xagent = new SimXagent({ baseUrl: `http://127.0.0.1:${gateway.ports.xagent}/telegram`, apiKey: 'key', connectorId })
       t.teardown(() => xagent.terminate())
@@ -40,7 +49,7 @@ async function metric(gateway: GatewayProcess, name: string, labels: Record<stri
 const pendingIs = (gateway: GatewayProcess, n: number) => until(async () => (await metric(gateway, 'pending_messages', { direction: 'inbound' })) === n, `${n} messages wait`)
 
 t.test('messages taken over before a SIGKILL are delivered after it, in order, once, under the same id', { timeout: 60_000 }, async (t) => {
-  const { connector, start, xagent: newXagent } = await ground(t)
+  const { connector, start, durable, xagent: newXagent } = await ground(t)
   const first = await start()
   const before = newXagent(first)
   await before.connect()
@@ -56,7 +65,7 @@ t.test('messages taken over before a SIGKILL are delivered after it, in order, o
   await before.terminate()
   connector.push(legacyId, { text: 'two' })
   connector.push(legacyId, { text: 'three' })
-  await pendingIs(first, 3)
+  await durable(3)
   await first.kill('SIGKILL')
 
   const second = await start()
@@ -76,7 +85,7 @@ t.test('messages taken over before a SIGKILL are delivered after it, in order, o
 })
 
 t.test('a SIGKILL does not prolong retention: the message expires at its own time, and is never sent', { timeout: 60_000 }, async (t) => {
-  const { connector, start, xagent: newXagent } = await ground(t, 'retention: { ttl: 6s, sweep_interval: 1s }')
+  const { connector, start, durable, xagent: newXagent } = await ground(t, 'retention: { ttl: 6s, sweep_interval: 1s }')
   const first = await start()
   const before = newXagent(first)
   await before.connect()
@@ -86,7 +95,7 @@ t.test('a SIGKILL does not prolong retention: the message expires at its own tim
   await before.terminate()
   const takenAt = Date.now()
   connector.push(legacyId, { text: 'too late' })
-  await pendingIs(first, 1)
+  await durable(1)
   await first.kill('SIGKILL')
   const second = await start()
   const restartedAfter = Date.now() - takenAt
