@@ -27,12 +27,12 @@ const message = z.object({
 const ack = z.discriminatedUnion('status', [
   z.object({ status: z.literal('accepted'), message_id: messageId }),
   z.object({ status: z.literal('duplicate'), message_id: messageId }),
-  z.object({ status: z.literal('rejected'), message_id: messageId, code: z.string().min(1).max(256), message: z.string().optional(), retryable: z.boolean().optional() }),
+  z.object({ status: z.literal('rejected'), message_id: messageId, code: z.string().min(1).max(256), message: z.string().optional(), retryable: z.unknown() }),
 ])
 const delta = z.object({ message_id: messageId, sequence: z.number().int().positive(), text: z.string() })
 const activity = z.discriminatedUnion('status', [
-  z.object({ status: z.literal('thinking'), tool_name: z.undefined() }),
-  z.object({ status: z.literal('idle'), tool_name: z.undefined() }),
+  z.object({ status: z.literal('thinking'), tool_name: z.undefined().optional() }),
+  z.object({ status: z.literal('idle'), tool_name: z.undefined().optional() }),
   z.object({ status: z.literal('tool'), tool_name: z.string().min(1).refine((name) => Buffer.byteLength(name) <= 256, 'must be at most 256 bytes') }),
 ])
 
@@ -71,7 +71,7 @@ export function parseAck(payload: JsonObject): Result<AckVerdict> {
   if (!parsed.success) return err(wireError('invalid_packet', problemOf(parsed.error)))
   const id = parsed.data.message_id as MessageId
   if (parsed.data.status !== 'rejected') return ok({ status: parsed.data.status, messageId: id })
-  const said = parsed.data.retryable ?? null
+  const said = typeof parsed.data.retryable === 'boolean' ? parsed.data.retryable : null
   return ok({ status: 'rejected', messageId: id, code: parsed.data.code, retryable: said ?? true, protocolFault: said === null, saidRetryable: said })
 }
 
