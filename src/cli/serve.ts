@@ -26,7 +26,8 @@ export const serve: Command = {
     if (flags.help === true) return say(HELP)
     if (flags['take-over'] === true) throw new UsageError('--take-over is not yet in this version')
     const { config, notes, notYet } = loadFrom(flags.config, flags.connector ?? [])
-    for (const line of [...notes, ...notYet]) complain(line)
+    for (const line of notes) complain(line)
+    if (notYet.length > 0) complain(`${notYet.length} keys of the configuration are not yet used in this version; check-config names them`)
     // Only here: the other commands must work where the native modules do not load.
     const { startGateway } = await import('../gateway.js')
     const gateway = await startGateway({ config, presets: loadPresets(), catalog: loadCatalog(), build: buildInfo(process.env) })

@@ -27,7 +27,7 @@ const message = z.object({
 const ack = z.discriminatedUnion('status', [
   z.object({ status: z.literal('accepted'), message_id: messageId }),
   z.object({ status: z.literal('duplicate'), message_id: messageId }),
-  z.object({ status: z.literal('rejected'), message_id: messageId, code: z.string().min(1).max(256), message: z.string().optional(), retryable: z.unknown() }),
+  z.object({ status: z.literal('rejected'), message_id: messageId, code: z.string().min(1).max(256), message: z.string().optional(), retryable: z.unknown().optional() }),
 ])
 const delta = z.object({ message_id: messageId, sequence: z.number().int().positive(), text: z.string() })
 const activity = z.discriminatedUnion('status', [

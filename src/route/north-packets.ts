@@ -6,37 +6,34 @@ import { checkHello } from '../core/handshake.js'
 import { isOpenTransmission } from '../core/deliver.js'
 import type { MainLink } from '../legacy/port.js'
 import { wireError, type ErrorCode, type WireError } from '../protocol/errors.js'
-import type { ChannelId, PacketId } from '../protocol/ids.js'
+import type { ChannelId, ConnectorId, MessageId } from '../protocol/ids.js'
 import { IM_V2, ackPayload, parseAck, parseActivity, parseDelta, parseFinal } from '../protocol/im-v2.js'
 import { isId, type JsonObject, type Packet } from '../protocol/packet.js'
 import { PROTOCOL_VERSION } from '../protocol/version.js'
 import { digest } from '../translate/conversation.js'
-import { cancelAck, descriptorIn, signInAck } from '../translate/sign-in.js'
+import { descriptorIn } from '../translate/sign-in.js'
 import type { ChannelOpener } from './channel-opener.js'
 import type { ChannelRunner } from './channel-runner.js'
-import { putChannel, setDescriptor, type Entry } from './channel-table.js'
+import { putChannel, type Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
 import type { LegacyCalls } from './legacy-calls.js'
 import type { NorthLink, NorthLinks } from './north-link.js'
-import { SignInSessions, type SignInSession } from './sign-in-sessions.js'
+import type { NorthReplies } from './north-replies.js'
+import type { NorthSignIn } from './north-sign-in.js'
 
 const REQUEST_TIMEOUT_MS = 30_000
 
 export interface NorthOutlets {
   /** The Descriptor of a channel as xAgent is to see it now, with the id that its link uses. */
   descriptor(entry: Entry, as: ChannelId): JsonObject
-  /** Shows a changed Descriptor to the link that has the channel. */
-  showDescriptor(entry: Entry): void
   /** Keeps a hello's `connector_id` where none is stored yet; answers the one that is. */
-  connectorId(proposed: string | null): string
+  connectorId(proposed: ConnectorId | null): ConnectorId
   /** Waits up to the open patience for a Card; false when there is none. */
   whenCardKnown(done: (known: boolean) => void): void
   stopping(): boolean
 }
 
 export class NorthPackets {
-  readonly #sessions: SignInSessions
-
   constructor(
     private readonly context: RouteContext,
     private readonly links: NorthLinks,
@@ -44,16 +41,16 @@ export class NorthPackets {
     private readonly opener: ChannelOpener,
     private readonly main: MainLink,
     private readonly calls: LegacyCalls,
+    private readonly signIn: NorthSignIn,
+    private readonly replies: NorthReplies,
     private readonly outlets: NorthOutlets,
-  ) {
-    this.#sessions = new SignInSessions((prefix) => context.newId(prefix))
-  }
+  ) {}
 
   /** One packet. Answers whether it counts against the link's packet limit: acks of open transmissions do not. */
   handle(link: NorthLink, packet: Packet): boolean {
     this.context.metrics.packet('xagent', packet.type)
     if (packet.type === 'connector.hello') this.#hello(link, packet)
-    else if (link.hello === null || link.negotiated === null) this.#refuse(link, packet, wireError('hello_required'))
+    else if (link.hello === null || link.negotiated === null) this.replies.refuse(link, packet, wireError('hello_required'))
     else if (this.#mayCross(link, packet)) return this.#dispatch(link, packet)
     return true
   }
@@ -64,14 +61,14 @@ export class NorthPackets {
     if (reason === null) return true
     this.context.metrics.filtered('outbound', reason)
     if (reason === 'unknown_type' && packet.requestId !== undefined) {
-      this.#refuse(link, packet, wireError('unsupported_packet', 'no catalog entry lists this request'))
+      this.replies.refuse(link, packet, wireError('unsupported_packet', 'no catalog entry lists this request'))
     }
     return false
   }
 
   #dispatch(link: NorthLink, packet: Packet): boolean {
     switch (packet.type) {
-      case 'ping': this.#reply(link, packet, 'pong', {}); return true
+      case 'ping': this.replies.reply(link, packet, 'pong', {}); return true
       case 'channel.open': this.#open(link, packet); return true
       case 'channel.close': this.#close(link, packet); return true
       case 'chat.message.ack': return this.#ack(packet)
@@ -85,10 +82,10 @@ export class NorthPackets {
       case 'chat.message.delta': this.#checkOnly(link, packet, parseDelta(packet.payload), 'delta_invalid'); break
       case 'chat.activity': this.#checkOnly(link, packet, parseActivity(packet.payload), 'activity_invalid'); break
       case 'connection.descriptor.get': this.#descriptor(link, packet, entry); break
-      case 'auth.start': this.#authStart(link, packet, entry); break
-      case 'auth.status': this.#authStatus(link, packet, entry); break
-      case 'auth.cancel': this.#authCancel(link, packet, entry); break
-      case 'auth.logout': this.#authLogout(link, packet, entry); break
+      case 'auth.start': this.signIn.start(link, packet, entry); break
+      case 'auth.status': this.signIn.status(link, packet, entry); break
+      case 'auth.cancel': this.signIn.cancel(link, packet, entry); break
+      case 'auth.logout': this.signIn.logout(link, packet, entry); break
       case 'tool.invoke': this.#tool(link, packet, entry); break
       default: break
     }
@@ -98,15 +95,15 @@ export class NorthPackets {
   #hello(link: NorthLink, packet: Packet): void {
     this.outlets.whenCardKnown((known) => {
       const card = this.context.card()
-      if (!known || card === null) return this.#refuse(link, packet, wireError('connector_unavailable'))
+      if (!known || card === null) return this.replies.refuse(link, packet, wireError('connector_unavailable'))
       const hello = checkHello(packet.payload, { cardId: card.cardId, profiles: [IM_V2] })
-      if (!hello.ok) return this.#refuse(link, packet, hello.error)
+      if (!hello.ok) return this.replies.refuse(link, packet, hello.error)
       const first = link.hello === null
       link.hello = hello.value
       link.negotiated = this.context.catalog.negotiate(hello.value.profiles, 'im')
       if (first) link.socket.helloDone()
       this.context.log.info({ link: link.socket.id, version: hello.value.version, profiles: hello.value.profiles }, 'xAgent said hello')
-      this.#reply(link, packet, 'connector.hello.ack', {
+      this.replies.reply(link, packet, 'connector.hello.ack', {
         connector_card_id: card.cardId, connector_id: this.outlets.connectorId(hello.value.connectorId), protocol_version: PROTOCOL_VERSION,
       })
     })
@@ -115,14 +112,14 @@ export class NorthPackets {
   #open(link: NorthLink, packet: Packet): void {
     this.opener.openFor((packet.channelId ?? '') as ChannelId | '', (result) => {
       if (this.links.get(link.socket.id) === undefined) return
-      if (!result.ok) return this.#reply(link, packet, 'channel.open.ack', {}, result.error)
+      if (!result.ok) return this.replies.reply(link, packet, 'channel.open.ack', {}, result.error)
       const entry = result.value
       const as = packet.channelId !== undefined && this.context.table.find(packet.channelId as ChannelId) === entry ? (packet.channelId as ChannelId) : entry.id
       this.links.take(entry, link)
       link.channels.set(as, entry)
       const descriptor = this.outlets.descriptor(entry, as)
       entry.shown = JSON.stringify(descriptor)
-      this.#reply(link, { ...packet, channelId: as }, 'channel.open.ack', { connector_channel_id: as, connection_descriptor: descriptor })
+      this.replies.reply(link, { ...packet, channelId: as }, 'channel.open.ack', { connector_channel_id: as, connection_descriptor: descriptor })
       this.runner.dispatch(entry, { type: 'opened', link: link.socket.id, as })
     })
   }
@@ -132,7 +129,7 @@ export class NorthPackets {
     const entry = this.#openChannel(link, packet)
     if (entry === null) return
     this.leave(link, entry, packet.channelId as ChannelId)
-    this.#reply(link, packet, 'channel.close.ack', { status: 'ok' })
+    this.replies.reply(link, packet, 'channel.close.ack', { status: 'ok' })
   }
 
   /** A link gives a channel up, or is gone. */
@@ -179,7 +176,7 @@ export class NorthPackets {
     if (final.value.unknownFields.length > 0) this.context.metrics.deviations(final.value.unknownFields.map(() => 'unknown_field'))
     const refusal: ErrorCode | null = this.outlets.stopping() ? 'shutting_down' : this.context.commits.healthy ? null : 'store_unavailable'
     if (refusal !== null) {
-      return this.#reply(link, packet, 'chat.message.ack', ackPayload(final.value.messageId, { status: 'rejected', code: refusal, retryable: true }))
+      return this.replies.reply(link, packet, 'chat.message.ack', ackPayload(final.value.messageId, { status: 'rejected', code: refusal, retryable: true }))
     }
     this.runner.dispatch(entry, {
       type: 'final_received',
@@ -194,11 +191,11 @@ export class NorthPackets {
   /** Rejected where it names a message, else answered with an error (DESIGN §5). */
   #invalidFinal(link: NorthLink, packet: Packet, entry: Entry, error: WireError): void {
     const id = packet.payload['message_id']
-    if (!isId(id)) return this.#refuse(link, packet, error)
+    if (!isId(id)) return this.replies.refuse(link, packet, error)
     this.runner.dispatch(entry, {
       type: 'final_invalid',
       from: { link: link.socket.id, as: packet.channelId as ChannelId, packetId: packet.packetId },
-      messageId: id as Parameters<typeof ackPayload>[0], message: error.message ?? '',
+      messageId: id as MessageId, message: error.message ?? '',
     })
   }
 
@@ -206,130 +203,37 @@ export class NorthPackets {
   #checkOnly(link: NorthLink, packet: Packet, parsed: { ok: true } | { ok: false; error: WireError }, deviation: string): void {
     if (parsed.ok) return
     this.context.metrics.deviations([deviation])
-    this.#refuse(link, packet, parsed.error)
+    this.replies.refuse(link, packet, parsed.error)
   }
 
   #descriptor(link: NorthLink, packet: Packet, entry: Entry): void {
-    const answer = (): void => this.#reply(link, packet, 'connection.descriptor.get.ack', { connection_descriptor: this.outlets.descriptor(entry, packet.channelId as ChannelId) })
+    const answer = (): void => this.replies.reply(link, packet, 'connection.descriptor.get.ack', { connection_descriptor: this.outlets.descriptor(entry, packet.channelId as ChannelId) })
     if (!this.main.up) return answer()
     this.main.request('connection.descriptor.get', entry.legacyId, {}, REQUEST_TIMEOUT_MS, (got) => {
-      if (got.ok) this.#takeDescriptor(entry, descriptorIn(got.value.payload))
+      if (got.ok) this.signIn.takeDescriptor(entry, descriptorIn(got.value.payload))
       answer()
     })
   }
 
-  #authStart(link: NorthLink, packet: Packet, entry: Entry): void {
-    const flowId = typeof packet.payload['flow_id'] === 'string' ? packet.payload['flow_id'] : null
-    this.#relay(link, packet, entry, { flow_id: flowId ?? '', input: packet.payload['input'] ?? {} }, (payload) => {
-      const legacyId = payload['auth_session_id']
-      const session = this.#sessions.of(entry, typeof legacyId === 'string' ? legacyId : '', flowId)
-      return this.#signIn(entry, packet, session, payload)
-    })
-  }
-
-  #authStatus(link: NorthLink, packet: Packet, entry: Entry): void {
-    const session = this.#sessions.find(packet.payload['auth_session_id'], entry)
-    if (session === undefined) return this.#reply(link, packet, 'auth.status.ack', {}, wireError('auth_session_not_found'))
-    const request = { flow_id: session.flowId ?? '', auth_session_id: session.legacyId, ...(packet.payload['refresh'] === true && { refresh: true }) }
-    this.#relay(link, packet, entry, request, (payload) => this.#signIn(entry, packet, session, payload), (error) => {
-      // The connector forgot a session that we know: it was lost with its socket, and xAgent must start anew.
-      return error.code === 'auth_session_not_found' ? this.#signIn(entry, packet, session, { status: 'expired' }) : null
-    })
-  }
-
-  #authCancel(link: NorthLink, packet: Packet, entry: Entry): void {
-    const session = this.#sessions.find(packet.payload['auth_session_id'], entry)
-    if (session === undefined) return this.#reply(link, packet, 'auth.cancel.ack', { auth_session_id: '', status: 'not_found' })
-    this.#relay(link, packet, entry, { auth_session_id: session.legacyId }, (payload) => cancelAck(payload, session.id))
-  }
-
-  #authLogout(link: NorthLink, packet: Packet, entry: Entry): void {
-    this.#relay(link, packet, entry, {}, (payload) => {
-      this.#takeDescriptor(entry, descriptorIn(payload))
-      return { status: 'ok', connection_descriptor: this.outlets.descriptor(entry, packet.channelId as ChannelId) }
-    })
-  }
-
-  #signIn(entry: Entry, packet: Packet, session: SignInSession, payload: JsonObject): JsonObject {
-    const descriptor = descriptorIn(payload)
-    if (descriptor !== null) this.#takeDescriptor(entry, descriptor)
-    if (payload['status'] === 'authenticated') entry.authTrouble = null
-    return signInAck(payload, {
-      channelId: packet.channelId as ChannelId, sessionId: session.id, flowId: session.flowId,
-      descriptor: descriptor === null ? null : this.outlets.descriptor(entry, packet.channelId as ChannelId),
-    })
-  }
-
   #tool(link: NorthLink, packet: Packet, entry: Entry): void {
-    if (!this.main.up || !entry.channel.legacyOpen) return this.#reply(link, packet, 'tool.invoke.ack', {}, wireError('connector_channel_unavailable'))
+    if (!this.main.up || !entry.channel.legacyOpen) return this.replies.reply(link, packet, 'tool.invoke.ack', {}, wireError('connector_channel_unavailable'))
     const progress = (payload: JsonObject): void => {
-      link.socket.send(this.#packet(packet, 'tool.progress.push', payload))
+      this.replies.reply(link, packet, 'tool.progress.push', payload)
     }
     this.calls.relay(entry, packet.payload, progress, (answer) => {
-      if (answer.ok) this.#reply(link, packet, 'tool.invoke.ack', answer.value)
-      else this.#reply(link, packet, 'tool.invoke.ack', {}, answer.error)
+      if (answer.ok) this.replies.reply(link, packet, 'tool.invoke.ack', answer.value)
+      else this.replies.reply(link, packet, 'tool.invoke.ack', {}, answer.error)
     })
-  }
-
-  /** Relays a request on the main link and answers with what `project` makes of the answer; connector texts stay here. */
-  #relay(
-    link: NorthLink, packet: Packet, entry: Entry, payload: JsonObject, project: (payload: JsonObject) => JsonObject,
-    recover: (error: WireError) => JsonObject | null = () => null,
-  ): void {
-    const ack = `${packet.type}.ack`
-    if (!this.main.up) return this.#reply(link, packet, ack, {}, wireError('connector_channel_unavailable'))
-    this.main.request(packet.type, entry.legacyId, payload, REQUEST_TIMEOUT_MS, (answer) => {
-      if (!answer.ok) return this.#reply(link, packet, ack, {}, wireError('connector_channel_unavailable'))
-      const { error } = answer.value
-      if (error === undefined) return this.#reply(link, packet, ack, project(answer.value.payload))
-      const recovered = recover(error)
-      if (recovered !== null) return this.#reply(link, packet, ack, recovered)
-      this.context.log.warn({ type: packet.type, code: error.code.slice(0, 64), channelId: entry.id }, 'the connector refused a request')
-      this.#reply(link, packet, ack, {}, wireError(RELAYED_CODES.get(error.code) ?? 'tool_invoke_failed', 'the connector refused the request'))
-    })
-  }
-
-  #takeDescriptor(entry: Entry, descriptor: JsonObject | null): void {
-    if (descriptor === null || !setDescriptor(entry, descriptor)) return
-    this.context.commits.push([putChannel(entry)], null)
-    this.outlets.showDescriptor(entry)
   }
 
   /** The channel that this link has open under the packet's id; else the error that says what is missing. */
   #openChannel(link: NorthLink, packet: Packet): Entry | null {
     if (packet.channelId === undefined) {
-      this.#refuse(link, packet, wireError('connector_channel_id_required'))
+      this.replies.refuse(link, packet, wireError('connector_channel_id_required'))
       return null
     }
     const entry = link.channels.get(packet.channelId as ChannelId)
-    if (entry === undefined) this.#refuse(link, packet, wireError('channel_not_open'))
+    if (entry === undefined) this.replies.refuse(link, packet, wireError('channel_not_open'))
     return entry ?? null
   }
-
-  #refuse(link: NorthLink, packet: Packet, error: WireError): void {
-    if (link.hello === null) this.context.log.warn({ link: link.socket.id, code: error.code }, 'a packet was refused before hello')
-    this.#reply(link, packet, 'error', {}, error)
-  }
-
-  #reply(link: NorthLink, packet: Packet, type: string, payload: JsonObject, error?: WireError): void {
-    link.socket.send(this.#packet(packet, type, payload, error))
-  }
-
-  #packet(packet: Packet, type: string, payload: JsonObject, error?: WireError): Packet {
-    return {
-      packetId: this.context.newId('pkt_') as PacketId,
-      ...(packet.requestId !== undefined && { requestId: packet.requestId }),
-      replyTo: packet.packetId,
-      ...(packet.channelId !== undefined && { channelId: packet.channelId }),
-      type, time: this.context.now(), payload,
-      ...(error !== undefined && { error }),
-    }
-  }
 }
-
-/** Codes of connectors that mean the same on our side; any other becomes the general one (stable codes, PROTOCOL). */
-const RELAYED_CODES: ReadonlyMap<string, ErrorCode> = new Map([
-  ['auth_start_failed', 'auth_start_failed'], ['auth_session_not_found', 'auth_session_not_found'],
-  ['connection_not_found', 'connection_not_found'], ['connection_not_authenticated', 'connection_not_authenticated'],
-])
-

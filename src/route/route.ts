@@ -1,29 +1,23 @@
-/**
- * One fronted connector: joins the xAgent side, the core and the legacy side. It wires; what the parts mean stands in them.
- */
+/** One fronted connector: joins the xAgent side, the core and the legacy side. It wires; what the parts mean stands in them. */
 import type { Ended } from '../core/effect.js'
-import { imbalance, newLedger, type Ledger } from '../core/ledger.js'
-import { RECORD_VERSION, ROUTE_KEY, type RouteRecord } from '../core/record.js'
-import { waitingCount, type Budget, type Shared } from '../core/state.js'
 import { newFlushGate } from '../core/flush.js'
+import { newLedger, type Ledger } from '../core/ledger.js'
+import type { Budget, Shared } from '../core/state.js'
 import { connectorLinks, type ConnectorLinksOptions } from '../legacy/connector-links.js'
-import type { LegacyHttp, MainLink, ToolLinks } from '../legacy/port.js'
+import type { LegacyHttp, MainLink, MainLinkEvents, ToolLinks } from '../legacy/port.js'
 import type { Clock } from '../ops/clock.js'
 import type { Logger } from '../ops/logger.js'
 import { logOutcome } from '../ops/outcome-log.js'
 import type { RouteMetrics, RouteSnapshot } from '../ops/route-metrics.js'
 import type { Catalog } from '../protocol/catalog.js'
-import { wireError, type StoreError } from '../protocol/errors.js'
-import type { ConnectorCardId, ConnectorId, LegacyConnectorId, LinkId } from '../protocol/ids.js'
+import type { StoreError } from '../protocol/errors.js'
+import type { LegacyConnectorId, LinkId } from '../protocol/ids.js'
 import { IM_V1 } from '../protocol/im-v1.js'
 import type { JsonObject, Packet } from '../protocol/packet.js'
-import { PROTOCOL_VERSION } from '../protocol/version.js'
 import type { Fence, Store } from '../store/port.js'
-import { projectCard, type ProjectedCard } from '../translate/card.js'
-import type { Preset } from '../translate/preset.js'
 import { cardTools } from '../translate/reply-target.js'
-import type { Skill } from '../translate/skill.js'
 import type { HttpBody, NorthRoute, XagentLink } from '../xagent/port.js'
+import { CardDesk, type CardDeskOptions } from './card-desk.js'
 import { CardSource } from './card-source.js'
 import { ChannelOpener } from './channel-opener.js'
 import { ChannelRunner } from './channel-runner.js'
@@ -31,19 +25,22 @@ import { ChannelTable, type Entry } from './channel-table.js'
 import { CommitQueue } from './commit-queue.js'
 import type { RouteContext, RouteFacts, RouteSettings } from './context.js'
 import { DescriptorBoard } from './descriptor-board.js'
+import { FactsKeeper } from './facts-keeper.js'
 import { GapWatch } from './gap-watch.js'
 import { Housekeeping } from './housekeeping.js'
 import { LegacyCalls } from './legacy-calls.js'
 import { NorthLinks } from './north-link.js'
 import { NorthPackets } from './north-packets.js'
+import { NorthReplies } from './north-replies.js'
+import { NorthSignIn } from './north-sign-in.js'
 import { loadChannels, loadFacts } from './route-load.js'
+import { routeSnapshot, storedPending } from './route-snapshot.js'
 import { SouthPackets } from './south-packets.js'
 
 const ALIVE_INTERVAL_MS = 5_000
-const CARD_PATIENCE_MS = 3_000
 const DRAIN_POLL_MS = 50
 
-export interface RouteOptions {
+export interface RouteOptions extends Omit<CardDeskOptions, 'onServed'> {
   readonly settings: RouteSettings
   readonly store: Store
   readonly clock: Clock
@@ -54,14 +51,8 @@ export interface RouteOptions {
   readonly flushChannels: number
   readonly http: LegacyHttp
   readonly links: Omit<ConnectorLinksOptions, 'hello' | 'clock' | 'supportedProfiles'>
-  /** The preset for a connector's card id, overrides applied. */
-  readonly presetFor: (cardId: string | null) => Preset
-  readonly skillFor: (cardId: string) => Skill | null
-  readonly build: JsonObject
-  readonly apiKeyRequired: boolean
+  /** `prefix` + an unguessable id. */
   readonly newId: (prefix: string) => string
-  /** Claims a card id for this route; another route's name when that serves it already. */
-  readonly claimCard: (cardId: ConnectorCardId) => string | null
 }
 
 export class Route implements NorthRoute {
@@ -70,50 +61,51 @@ export class Route implements NorthRoute {
   readonly #table = new ChannelTable()
   readonly #ledger: Ledger = newLedger()
   readonly #shared: Shared
+  readonly #desk: CardDesk
   readonly #cards: CardSource
-  readonly #cardWaiters = new Set<(known: boolean) => void>()
   readonly #cancels = new Set<() => void>()
-  #card: ProjectedCard | null = null
   #running: Running | null = null
   #stopping = false
   #problem: string | null = 'the route is starting'
 
   constructor(private readonly options: RouteOptions) {
     this.name = options.settings.name
-    this.#shared = {
-      limits: options.settings.limits,
-      dialect: { preset: options.presetFor(null), tools: new Map() },
-      budget: options.budget,
-      gate: newFlushGate(options.flushChannels),
-      run: options.newId('').toLowerCase().replace(/[^a-z0-9]/g, '').slice(0, 10),
-      nextSeq: Math.round(options.clock.wall()) * 1_000,
-      nextDeadLetter: 0,
-      jitterSeed: Math.round(options.clock.wall()) >>> 0,
-    }
-    this.#cards = new CardSource({ http: options.http, clock: options.clock, log: options.log, onCard: (card) => this.#takeCard(card.body, card.cardId, card.deviations) })
+    this.#shared = newShared(options)
+    this.#desk = new CardDesk({
+      ...options,
+      onServed: (card, preset, legacy) => {
+        this.#shared.dialect = { preset, tools: cardTools(legacy) }
+        options.metrics.setTools(this.#shared.dialect.tools.keys())
+        options.log.info({ cardId: card.cardId, version: card.version, preset: preset.name }, 'the Card is served')
+        this.#running?.board.showAll()
+      },
+    })
+    this.#cards = new CardSource({ ...options, onCard: ({ body, deviations }) => this.#takeCard(body, deviations) })
   }
 
   /** Loads, then listens on both sides. `fence` proves the ownership under which everything is written. */
   async start(fence: Fence): Promise<void> {
-    const facts = await loadFacts(this.options.store, this.name)
-    const running = this.#assemble(fence, facts)
+    const { store, metrics } = this.options
+    const running = this.#assemble(fence, await loadFacts(store, this.name))
     this.#running = running
     // First what is there, then what loading adds to it.
     await running.housekeeping.start()
-    await loadChannels(this.options.store, running.context, (entry, effects) => running.runner.perform(entry, effects))
-    if (facts.legacyCard !== null) this.#restoreCard(facts.legacyCard)
-    running.gaps.started(facts.lastAliveAt)
+    await loadChannels(store, running.context, (entry, effects) => running.runner.perform(entry, effects))
+    const { legacyCard, lastAliveAt } = running.keeper.facts
+    if (legacyCard !== null) this.#desk.take(legacyCard)
+    running.gaps.started(lastAliveAt)
     for (const entry of this.#table) running.runner.dispatch(entry, { type: 'look' })
-    this.options.metrics.onCollect(() => this.#snapshot())
+    metrics.onCollect(() => this.#snapshot())
     this.#problem = null
     this.#cards.refresh()
     running.main.start()
-    this.#every(ALIVE_INTERVAL_MS, () => { if (running.main.up && !running.gaps.open) this.#saveFacts({ lastAliveAt: this.#now() }) })
+    this.#every(ALIVE_INTERVAL_MS, () => this.#stillAlive(running))
   }
 
   /** Why this route cannot take messages now; empty when it can. A connector that is away is no reason: it is shown. */
   notReady(): readonly string[] {
-    const reasons = [this.#problem, this.#running?.commits.healthy === false ? 'the store cannot be written' : null, this.#stopping ? 'stopping' : null]
+    const store = this.#running?.commits.healthy === false ? 'the store cannot be written' : null
+    const reasons = [this.#problem, this.#desk.problem, store, this.#stopping ? 'stopping' : null]
     return reasons.filter((reason) => reason !== null).map((reason) => `${this.name}: ${reason}`)
   }
 
@@ -125,14 +117,14 @@ export class Route implements NorthRoute {
     this.#stopping = true
     const running = this.#running
     this.#cards.stop()
+    this.#desk.stop()
     if (running !== null) {
       await this.#settled(running)
-      if (running.main.up && !running.gaps.open) this.#saveFacts({ lastAliveAt: this.#now() })
-      running.opener.stop()
-      running.board.stop()
-      running.housekeeping.stop()
+      this.#stillAlive(running)
+      this.#silence(running)
       await Promise.all([running.main.close('the gateway stops'), running.tools.close('the gateway stops')])
-      await this.#written(running)
+      // What waits for a store that does not work is given up: it was never acked.
+      await Promise.race([running.commits.drained(), this.#passed(this.options.settings.drainTimeoutMs)])
       running.runner.stop()
       running.commits.close()
     }
@@ -148,29 +140,21 @@ export class Route implements NorthRoute {
     if (running === null) return
     running.runner.stop()
     running.commits.close()
-    running.housekeeping.stop()
-    running.opener.stop()
+    this.#silence(running)
     for (const link of this.#links) link.socket.close(1012, 'another process serves this connector now')
     void Promise.all([running.main.close('fence lost'), running.tools.close('fence lost')])
   }
 
   card(): HttpBody {
-    return this.#served((card) => ({ status: 200, contentType: 'application/json', body: JSON.stringify(card.card) }))
+    return this.#desk.cardBody(this.#unserved())
   }
 
   skill(): HttpBody & { readonly headers?: Readonly<Record<string, string>> } {
-    return this.#served((card) => ({
-      status: 200, contentType: 'text/markdown; charset=utf-8', body: card.skill.markdown,
-      headers: { 'X-XAgent-Skill-ID': card.skill.id, 'X-XAgent-Skill-SHA256': card.skill.sha256 },
-    }))
+    return this.#desk.skillBody(this.#unserved())
   }
 
-  /** 200 while the connector is away: its Descriptors say so, and the gateway itself is well (DESIGN §3). */
   health(): HttpBody {
-    return this.#served((card) => ({
-      status: 200, contentType: 'application/json',
-      body: JSON.stringify({ status: 'ok', connector_card_id: card.cardId, connector_card_version: card.version, protocol_version: PROTOCOL_VERSION, build: this.options.build }),
-    }))
+    return this.#desk.healthBody(this.#unserved())
   }
 
   onLinkOpened(socket: XagentLink): void {
@@ -179,11 +163,11 @@ export class Route implements NorthRoute {
 
   onPacket(socket: XagentLink, packet: Packet): { readonly countsAgainstLimit: boolean } {
     const link = this.#links.get(socket.id)
-    if (link === undefined || this.#running === null) {
-      socket.close(1013, 'this connector cannot be served yet')
-      return { countsAgainstLimit: true }
+    if (link !== undefined && this.#running !== null && this.#problem === null) {
+      return { countsAgainstLimit: this.#running.north.handle(link, packet) }
     }
-    return { countsAgainstLimit: this.#running.north.handle(link, packet) }
+    socket.close(1013, 'this connector cannot be served yet')
+    return { countsAgainstLimit: true }
   }
 
   onDrain(socket: XagentLink): void {
@@ -204,24 +188,12 @@ export class Route implements NorthRoute {
       onHealth: (healthy, error) => this.#storeHealth(healthy, error),
       onFenceLost: () => this.fenceLost(),
     })
+    const keeper = new FactsKeeper(facts, commits, options.newId)
     const context: RouteContext = {
-      settings: options.settings, clock: options.clock, log: options.log, metrics: options.metrics, catalog: options.catalog,
-      table: this.#table, shared: this.#shared, ledger: this.#ledger, commits, facts,
-      card: () => this.#card, newId: options.newId, now: () => this.#now(),
+      ...options, table: this.#table, shared: this.#shared, ledger: this.#ledger, commits, facts, card: () => this.#desk.card, now: () => this.#now(),
     }
-    const { main, tools } = connectorLinks(
-      {
-        ...options.links, clock: options.clock, supportedProfiles: [IM_V1],
-        hello: () => (this.#card === null ? null : { cardId: this.#card.cardId, connectorId: facts.legacyConnectorId ?? '' }),
-      },
-      {
-        onUp: (hello) => this.#legacyUp(hello.connectorId, hello.deviations ?? []),
-        onDown: (reason) => this.#legacyDown(reason),
-        onPacket: (packet) => this.#running?.south.handle(packet),
-        onUndecodable: (error, bytes) => this.#undecodable(error.message ?? error.code, bytes),
-        onDialFailed: (reason, attempt) => this.#dialFailed(reason, attempt),
-      },
-    )
+    const hello = () => (this.#desk.card === null ? null : { cardId: this.#desk.card.cardId, connectorId: facts.legacyConnectorId ?? ('' as const) })
+    const { main, tools } = connectorLinks({ ...options.links, clock: options.clock, supportedProfiles: [IM_V1], hello }, this.#southEvents())
     const board = new DescriptorBoard(context, this.#links, main)
     const calls = new LegacyCalls(context, tools, () => runner)
     const runner: ChannelRunner = new ChannelRunner(context, this.#table, {
@@ -229,13 +201,10 @@ export class Route implements NorthRoute {
       invoke: (entry, effect) => calls.invokeStep(entry, effect),
       reopen: (entry, effect) => opener.reopen(entry, (connected) => runner.dispatch(entry, { type: 'reopened', messageId: effect.messageId, connected })),
       ended: (entry, ended) => this.#ended(entry, ended),
-      authDoubtful: (entry, reason) => {
-        entry.authTrouble = reason
-        board.show(entry)
-      },
+      authDoubtful: (entry, reason) => this.#authTrouble(entry, reason),
       trim: (entry, kind) => housekeeping.trim(entry, kind),
     })
-    const gaps = new GapWatch(context, () => this.#saveFacts({}))
+    const gaps = new GapWatch(context, () => keeper.save())
     const south = new SouthPackets(context, runner, {
       opensOutstanding: () => opener.outstanding,
       showDescriptor: (entry) => board.show(entry),
@@ -244,34 +213,43 @@ export class Route implements NorthRoute {
     const opener: ChannelOpener = new ChannelOpener(context, main, {
       onSouth: (entry, open) => runner.dispatch(entry, { type: 'legacy_changed', open }),
       onDescriptor: (entry) => board.show(entry),
-      onSettled: () => {
-        south.settle()
-        if (!main.up || ![...this.#table].every((entry) => entry.channel.legacyOpen)) return
-        gaps.closed()
-        this.#saveFacts({ lastAliveAt: this.#now() })
-      },
+      onSettled: () => this.#settledSouth(),
     })
-    const housekeeping = new Housekeeping(context, options.store, () => (south.held > 0 ? null : this.#pending(true)), (entry) => runner.forget(entry))
-    const north = new NorthPackets(context, this.#links, runner, opener, main, calls, {
+    const housekeeping = new Housekeeping(context, options.store, () => (south.held > 0 ? null : storedPending(this.#table)), (entry) => runner.forget(entry))
+    const replies = new NorthReplies(context)
+    const signIn = new NorthSignIn(context, main, board, replies)
+    const north = new NorthPackets(context, this.#links, runner, opener, main, calls, signIn, replies, {
       descriptor: (entry, as) => board.of(entry, as),
-      showDescriptor: (entry) => board.show(entry),
-      connectorId: (proposed) => this.#connectorId(proposed),
-      whenCardKnown: (done) => this.#whenCardKnown(done),
+      connectorId: (proposed) => keeper.connectorId(proposed),
+      whenCardKnown: (done) => this.#desk.whenKnown(done),
       stopping: () => this.#stopping,
     })
-    return { context, commits, main, tools, board, runner, gaps, south, opener, housekeeping, north }
+    return { context, keeper, commits, main, tools, board, runner, gaps, south, opener, housekeeping, north }
+  }
+
+  #southEvents(): MainLinkEvents {
+    const { log, metrics } = this.options
+    return {
+      onUp: ({ connectorId, deviations = [] }) => this.#legacyUp(connectorId, deviations),
+      onDown: (reason) => this.#legacyDown(reason),
+      onPacket: (packet) => this.#running?.south.handle(packet),
+      onUndecodable: ({ code, message }, bytes) => {
+        metrics.filtered('inbound', 'undecodable')
+        log.warn({ problem: message ?? code, bytes }, 'the connector sent a frame that is no packet')
+      },
+      // A connector that stays away says so now and then, not ten times a second.
+      onDialFailed: (reason, attempt) => log[attempt === 1 || attempt % 100 === 0 ? 'warn' : 'debug']({ reason, attempt }, 'the connector cannot be reached'),
+    }
   }
 
   #legacyUp(connectorId: LegacyConnectorId | null, deviations: readonly string[]): void {
     const running = this.#running
     if (running === null) return
-    this.options.metrics.deviations(deviations)
-    if (connectorId !== null && connectorId !== running.context.facts.legacyConnectorId) {
-      running.context.facts.legacyConnectorId = connectorId
-      this.#saveFacts({})
-    }
-    this.options.metrics.reconnected('legacy')
-    this.options.log.info({ channels: this.#table.size }, 'the connector is connected')
+    const { log, metrics } = this.options
+    if (connectorId !== null && connectorId !== running.keeper.facts.legacyConnectorId) running.keeper.save({ legacyConnectorId: connectorId })
+    metrics.deviations(deviations)
+    metrics.reconnected('legacy')
+    log.info({ channels: this.#table.size }, 'the connector is connected')
     running.board.legacyUp()
     running.opener.linkUp()
     this.#cards.refresh()
@@ -286,14 +264,19 @@ export class Route implements NorthRoute {
     for (const entry of this.#table) running.runner.dispatch(entry, { type: 'legacy_changed', open: false })
   }
 
-  #dialFailed(reason: string, attempt: number): void {
-    const level = attempt === 1 || attempt % 100 === 0 ? 'warn' : 'debug'
-    this.options.log[level]({ reason, attempt }, 'the connector cannot be reached')
+  /** No open is outstanding: unknown pushes can be judged, and when every channel is open a gap is over. */
+  #settledSouth(): void {
+    const running = this.#running
+    if (running === null) return
+    running.south.settle()
+    if (!running.main.up || ![...this.#table].every((entry) => entry.channel.legacyOpen)) return
+    running.gaps.closed()
+    this.#stillAlive(running)
   }
 
-  #undecodable(problem: string, bytes: number): void {
-    this.options.metrics.filtered('inbound', 'undecodable')
-    this.options.log.warn({ problem, bytes }, 'the connector sent a frame that is no packet')
+  /** A later start counts its gap from here. */
+  #stillAlive(running: Running): void {
+    if (running.main.up && !running.gaps.open) running.keeper.save({ lastAliveAt: this.#now() })
   }
 
   /** DESIGN §7: a store that fails pauses reading, whatever the preset says. */
@@ -311,152 +294,73 @@ export class Route implements NorthRoute {
     logOutcome(this.options.log, { route: this.name, channelId: entry?.id ?? null }, ended)
     this.options.metrics.ended(ended)
     if (ended.deadLetterId !== null) this.#running?.housekeeping.added(ended.deadLetterBytes)
-    if (ended.outcome === 'accepted' && ended.direction === 'outbound' && entry !== null && entry.authTrouble !== null) {
-      entry.authTrouble = null
-      this.#running?.board.show(entry)
-    }
+    const delivered = ended.direction === 'outbound' && ended.outcome === 'accepted'
+    if (delivered && entry !== null && entry.authTrouble !== null) this.#authTrouble(entry, null)
+  }
+
+  /** The platform refuses the bound account, or takes it again (DESIGN §5, outcome class `auth`). */
+  #authTrouble(entry: Entry, reason: string | null): void {
+    entry.authTrouble = reason
+    this.#running?.board.show(entry)
   }
 
   #send(id: LinkId, packet: Packet): 'queued' | 'full' | 'too_large' | 'closed' {
     return this.#links.get(id)?.socket.send(packet) ?? 'closed'
   }
 
-  /** With an empty store a hello's non-empty `connector_id` is kept, else one of our own is made (DESIGN §3 Ids). */
-  #connectorId(proposed: string | null): string {
-    const facts = this.#running?.context.facts
-    if (facts === undefined) return ''
-    if (facts.connectorId === null) {
-      facts.connectorId = (proposed ?? this.options.newId('conn_')) as ConnectorId
-      this.#saveFacts({})
-    }
-    return facts.connectorId
-  }
-
-  #takeCard(body: JsonObject, cardId: ConnectorCardId, deviations: readonly string[]): string | null {
-    const other = this.options.claimCard(cardId)
-    if (other !== null) {
-      this.#problem = `the connector "${other}" already serves the Card ${cardId}`
-      return this.#problem
-    }
-    const facts = this.#running?.context.facts
-    if (facts === undefined) return 'the route is starting'
-    this.#problem = null
-    if (JSON.stringify(facts.legacyCard) !== JSON.stringify(body)) {
+  #takeCard(legacy: JsonObject, deviations: readonly string[]): string | null {
+    const keeper = this.#running?.keeper
+    if (keeper === undefined) return 'the route is starting'
+    const refused = this.#desk.take(legacy)
+    if (refused !== null) return refused
+    if (JSON.stringify(keeper.facts.legacyCard) !== JSON.stringify(legacy)) {
       this.options.metrics.deviations(deviations)
-      facts.legacyCard = body
-      this.#saveFacts({})
+      keeper.save({ legacyCard: legacy })
     }
-    this.#restoreCard(body)
     return null
   }
 
-  #restoreCard(body: JsonObject): void {
-    const cardId = typeof body['connector_card_id'] === 'string' ? body['connector_card_id'] : ''
-    const preset = this.options.presetFor(cardId)
-    const previous = this.#card
-    const card = projectCard(body, { preset, build: this.options.build, apiKeyRequired: this.options.apiKeyRequired, files: false, skill: this.options.skillFor(cardId) })
-    if (card === null) return
-    this.#card = card
-    this.#shared.dialect = { preset, tools: cardTools(body) }
-    this.options.metrics.setTools(this.#shared.dialect.tools.keys())
-    if (previous?.version !== card.version) {
-      this.options.log.info({ cardId, version: card.version, preset: preset.name }, 'the Card is served')
-      this.#running?.board.showAll()
-    }
-    for (const waiter of this.#cardWaiters) waiter(true)
-    this.#cardWaiters.clear()
-  }
-
-  #whenCardKnown(done: (known: boolean) => void): void {
-    if (this.#card !== null) return done(this.#problem === null)
-    const cancel = this.#after(CARD_PATIENCE_MS, () => {
-      this.#cardWaiters.delete(waiter)
-      done(false)
-    })
-    const waiter = (known: boolean): void => {
-      cancel()
-      done(known)
-    }
-    this.#cardWaiters.add(waiter)
-  }
-
-  #served<T extends HttpBody>(body: (card: ProjectedCard) => T): T | { readonly status: 503; readonly reason: string } {
-    const card = this.#card
-    if (card === null || this.#problem !== null) return { status: 503, reason: this.#problem ?? this.#cards.problem ?? wireError('connector_unavailable').message ?? '' }
-    return body(card)
-  }
-
-  #saveFacts(change: Partial<RouteFacts>): void {
-    const running = this.#running
-    if (running === null) return
-    Object.assign(running.context.facts, change)
-    const { facts } = running.context
-    const record: RouteRecord = {
-      v: RECORD_VERSION, connectorId: facts.connectorId, legacyConnectorId: facts.legacyConnectorId, card: facts.legacyCard, lastAliveAt: facts.lastAliveAt, gaps: facts.gaps,
-    }
-    running.commits.push([{ op: 'put', kind: 'route', key: ROUTE_KEY, value: record }], null)
+  #unserved(): string | null {
+    return this.#problem ?? (this.#desk.card === null ? this.#cards.problem : null)
   }
 
   #snapshot(): RouteSnapshot {
-    const now = this.#now()
-    const entries = [...this.#table]
-    const pending = this.#pending(false)
-    const oldest = entries.reduce((least, { channel }) => Math.min(least, ...[...channel.bySeq.values()].slice(0, 1).map((message) => message.takenAt)), Infinity)
-    const difference = this.#running?.housekeeping.storeDifference ?? { inbound: 0, outbound: 0 }
-    const books = (direction: 'inbound' | 'outbound'): number => imbalance(this.#ledger[direction], pending[direction]) || difference[direction]
-    return {
-      owned: this.#running !== null && this.#problem === null,
-      pending,
-      pendingBytes: entries.reduce((sum, { channel }) => sum + channel.waitingBytes, 0),
-      oldestPendingAgeMs: oldest === Infinity ? 0 : now - oldest,
-      blockedChannels: entries.filter(({ channel }) => channel.waiting.some((message) => !message.ended && message.notBefore > now)).length,
-      deadLetters: this.#running?.housekeeping.deadLetters ?? 0,
-      legacyUp: this.#running?.main.up ?? false,
-      xagentVersions: [...this.#links].flatMap((link) => (link.hello === null ? [] : [link.hello.version])),
-      channelsOpen: { legacy: entries.filter(({ channel }) => channel.legacyOpen).length, xagent: entries.filter(({ channel }) => channel.link !== null).length },
-      linksPaused: this.#running?.commits.healthy === false ? 1 : 0,
-      ledgerImbalance: { inbound: books('inbound'), outbound: books('outbound') },
-    }
+    const running = this.#running
+    return routeSnapshot({
+      table: this.#table, links: this.#links, ledger: this.#ledger, now: this.#now(), owned: running !== null && this.#problem === null,
+      legacyUp: running?.main.up ?? false, paused: running?.commits.healthy === false, deadLetters: running?.housekeeping.deadLetters ?? 0,
+      held: running?.south.held ?? 0, storeDifference: running?.housekeeping.storeDifference ?? { inbound: 0, outbound: 0 },
+    })
   }
 
-  /** What has been received and has not ended. `stored`: only what the store must hold as well. */
-  #pending(stored: boolean): { inbound: number; outbound: number } {
-    let inbound = stored ? 0 : (this.#running?.south.held ?? 0)
-    let outbound = 0
-    for (const { channel } of this.#table) {
-      inbound += waitingCount(channel) + (stored ? 0 : channel.arrivals.length)
-      const running = channel.line.filter((job) => (job.record !== null || job.ending !== null) && !channel.deferred.has(job.final.messageId))
-      outbound += channel.deferred.size + running.length
-    }
-    return { inbound, outbound }
+  /** No timer and no open of this route acts any more. */
+  #silence(running: Running): void {
+    running.opener.stop()
+    running.board.stop()
+    running.housekeeping.stop()
   }
 
   /** Until no call runs and no ack is awaited, at most for the drain timeout. */
   async #settled(running: Running): Promise<void> {
     const busy = (): boolean => running.tools.running > 0 || [...this.#table].some(({ channel }) => channel.inFlight.size > 0 || channel.jobs.size > 0)
     const until = this.options.clock.monotonic() + this.options.settings.drainTimeoutMs
-    while (busy() && this.options.clock.monotonic() < until) await new Promise<void>((resolve) => this.#after(DRAIN_POLL_MS, resolve))
-  }
-
-  /** What waits for a store that does not work is given up at the drain timeout: it was never acked. */
-  async #written(running: Running): Promise<void> {
-    await Promise.race([running.commits.drained(), new Promise<void>((resolve) => this.#after(this.options.settings.drainTimeoutMs, resolve))])
+    while (busy() && this.options.clock.monotonic() < until) await this.#passed(DRAIN_POLL_MS)
   }
 
   #now(): number {
     return Math.round(this.options.clock.wall())
   }
 
-  #after(ms: number, fn: () => void): () => void {
+  #passed(ms: number): Promise<void> {
+    return new Promise((resolve) => this.#after(ms, resolve))
+  }
+
+  #after(ms: number, fn: () => void): void {
     const cancel = this.options.clock.timer(ms, () => {
       this.#cancels.delete(cancel)
       fn()
     })
     this.#cancels.add(cancel)
-    return () => {
-      this.#cancels.delete(cancel)
-      cancel()
-    }
   }
 
   #every(ms: number, fn: () => void): void {
@@ -470,6 +374,7 @@ export class Route implements NorthRoute {
 /** The parts of a route that has been started. */
 interface Running {
   readonly context: RouteContext
+  readonly keeper: FactsKeeper
   readonly commits: CommitQueue
   readonly main: MainLink
   readonly tools: ToolLinks
@@ -480,4 +385,19 @@ interface Running {
   readonly opener: ChannelOpener
   readonly housekeeping: Housekeeping
   readonly north: NorthPackets
+}
+
+function newShared({ settings, presetFor, budget, flushChannels, newId, clock }: RouteOptions): Shared {
+  const startedAt = Math.round(clock.wall())
+  return {
+    limits: settings.limits,
+    dialect: { preset: presetFor(null), tools: new Map() },
+    budget,
+    gate: newFlushGate(flushChannels),
+    run: newId('').toLowerCase().replace(/[^a-z0-9]/g, '').slice(0, 10),
+    // Above every sequence of an earlier run, also of one whose records are gone.
+    nextSeq: startedAt * 1_000,
+    nextDeadLetter: 0,
+    jitterSeed: startedAt >>> 0,
+  }
 }
