@@ -188,8 +188,6 @@ export interface RouteRecord {
   readonly v: typeof RECORD_VERSION
   readonly connectorId: ConnectorId | null
   readonly legacyConnectorId: LegacyConnectorId | null
-  /** Card and Skill as last fetched, so that a gateway started while the connector is down still serves them. */
-  readonly card: JsonObject | null
   readonly lastAliveAt: number | null
   readonly gaps: readonly Gap[]
 }

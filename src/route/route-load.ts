@@ -7,13 +7,13 @@ import { eachRecord, type Store } from '../store/port.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext, RouteFacts } from './context.js'
 
-/** The route's own facts; those of a new route when nothing is stored. */
+/** The route's own facts but the Card, which is a setting; those of a new route when nothing is stored. */
 export async function loadFacts(store: Store, route: RouteName): Promise<RouteFacts> {
   const record = (await store.get(route, 'route', ROUTE_KEY)) as RouteRecord | undefined
   return {
     connectorId: record?.connectorId ?? null,
     legacyConnectorId: record?.legacyConnectorId ?? null,
-    legacyCard: record?.card ?? null,
+    legacyCard: null,
     lastAliveAt: record?.lastAliveAt ?? null,
     gaps: record?.gaps ?? [],
   }

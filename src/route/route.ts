@@ -88,6 +88,7 @@ export class Route implements NorthRoute {
     const { store, metrics } = this.options
     const running = this.#assemble(fence, await loadFacts(store, this.name))
     this.#running = running
+    await running.keeper.loadCard()
     // First what is there, then what loading adds to it.
     await running.housekeeping.start()
     await loadChannels(store, running.context, (entry, effects) => running.runner.perform(entry, effects))
@@ -313,10 +314,7 @@ export class Route implements NorthRoute {
     if (keeper === undefined) return 'the route is starting'
     const refused = this.#desk.take(legacy)
     if (refused !== null) return refused
-    if (JSON.stringify(keeper.facts.legacyCard) !== JSON.stringify(legacy)) {
-      this.options.metrics.deviations(deviations)
-      keeper.save({ legacyCard: legacy })
-    }
+    if (keeper.keepCard(legacy)) this.options.metrics.deviations(deviations)
     return null
   }
 
