@@ -17,7 +17,12 @@ export type FilterReason = (typeof FILTER_REASONS)[number]
 /** Odd but tolerated: fields left out, wire shapes that differ from the seeds. Those of one connector's dialect included. */
 export const DEVIATIONS = [
   'forbidden_field', 'unknown_field', 'identity_missing', 'lone_surrogate', 'profile', 'files_key', 'file_null', 'file_without_ref',
-  'files_left_out', 'ack_without_retryable', 'ack_malformed', 'delta_invalid', 'activity_invalid', 'binary_frame', 'undecodable',
+  'files_left_out', 'ack_without_retryable', 'ack_malformed', 'delta_invalid', 'activity_invalid',
+  'card_without_protocol_version', 'card_without_build', 'card_without_version', 'card_tool',
+  'health_without_protocol_version', 'health_without_build', 'health_without_card_id',
+  'hello_ack_without_card_id', 'hello_ack_without_connector_id', 'hello_ack_without_version',
+  'open_ack_without_envelope_id', 'open_ack_without_payload_id', 'open_ack_without_descriptor', 'open_ack_ids_differ',
+  'descriptor_v1', 'descriptor_schema', 'descriptor_without_profile', 'descriptor_status', 'descriptor_without_tools',
 ] as const
 
 export const OVERFLOW_KINDS = ['dead_letters', 'completed'] as const

@@ -16,7 +16,16 @@ const MIN_SECRET_LENGTH = 4
 
 type Rule = readonly [pattern: RegExp, replacement: string | ((match: string, ...groups: string[]) => string)]
 
-const SECRET_NAME = /token|secret|passw|pwd|key|authorization|aes|signature|sig|credential|cookie|ticket|nonce/i
+/** A name that tells of a secret, then what it holds: quoted, bracketed, or up to the next blank. */
+const NAMED_SECRET = new RegExp(
+  [
+    /(?<![\w.-])(\\?["']?)/, // \1: the quote around the name
+    /((?=[\w.-]*(?:token|secret|passw|pwd|key|authorization|aes|signature|sig|credential|cookie|ticket|nonce))[\w.-]+)\1/,
+    /(\s*(?:=>|[:=])\s*)/,
+    /(?:"(?:[^"\\]|\\.)*"?|'[^']*'?|\\".*?(?:\\"|$)|\[[^\]]*\]?|[^\s"]+)/,
+  ].map(({ source }) => source).join(''),
+  'gi',
+)
 
 /** In this order: what hides the most first, so that later rules cannot leave half of it behind. */
 const RULES: readonly Rule[] = [
@@ -28,7 +37,7 @@ const RULES: readonly Rule[] = [
   [/\bbot\d+(?::|%3a)[\w-]+/gi, `bot${REDACTED}`],
   [/\d{5,}(?::|%3a)[\w-]{8,}/gi, REDACTED],
   [/\b(bearer|basic)(\s+)[^\s",;]+/gi, `$1$2${REDACTED}`],
-  [/(?<![\w.-])(\\?["']?)([\w.-]{1,64})\1(\s*(?:[:=]|=>)\s*)("(?:[^"\\]|\\.)*"?|'[^']*'?|\\".*?(?:\\"|$)|\[[^\]]*\]?|[^\s"]+)/g, redactNamed],
+  [NAMED_SECRET, `$1$2$1$3${REDACTED}`],
   [/(?<![\w/.:…])(?:~|\.{1,2})?(?:\/[\w.@%+~=-]+){2,}\/?/g, REDACTED],
   [/\b[a-z]:\\[^\s"']+/gi, REDACTED],
   [/[A-Za-z0-9+/_=-]{32,}/g, (run) => (isPlainWords(run) ? run : REDACTED)],
@@ -70,10 +79,6 @@ function hostOf(rest: string): string {
   const after = rest.slice(authority.length)
   if (after.includes('@') || !/^(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?[,;:.)'\]]*$/i.test(host)) return '…'
   return after === '' ? host : `${host}/…`
-}
-
-function redactNamed(match: string, quote = '', name = '', separator = ''): string {
-  return SECRET_NAME.test(name) ? `${quote}${name}${quote}${separator}${REDACTED}` : match
 }
 
 /** Codes and names such as `connector_channel_connector_mismatch` are long, too. */

@@ -3,7 +3,7 @@ import t from 'tap'
 import type { PacketId } from '../../src/protocol/ids.js'
 import { connect, packet } from './client.js'
 import { listening } from './fake-route.js'
-import { ManualClock } from '../ops/manual-clock.js'
+import { ManualClock } from '../helper/manual-clock.js'
 
 const LIMIT = 4096
 
@@ -163,7 +163,7 @@ t.test('closes a link whose hello does not come in time, and keeps one whose hel
   t.match(await silent.closed, { code: 1008, reason: /hello_timeout/ })
   t.match(events, [{ kind: 'closed', reason: 'hello_timeout', link: route.links[0]?.id }])
   t.equal(greeted.socket.readyState, greeted.socket.OPEN)
-  t.equal(clock.timers, 0)
+  t.equal(clock.pending, 0)
 })
 
 t.test('sends nothing on a closed link and does not mind being asked', async (t) => {
