@@ -2,10 +2,10 @@
  * Opening channels on both sides (DESIGN §3 Ids, Links): adoption of ids that xAgent brings, re-opening all at once after a
  * reconnect, and waiting a little rather than refusing while the main link is being dialled.
  */
+import { readOpenAck, type OpenAck } from '../legacy/dialect.js'
 import type { MainLink } from '../legacy/port.js'
 import { err, ok, wireError, type Result } from '../protocol/errors.js'
 import type { ChannelId, LegacyChannelId } from '../protocol/ids.js'
-import { isId, isObject, type JsonObject, type Packet } from '../protocol/packet.js'
 import { statusOf } from '../translate/descriptor.js'
 import { putChannel, setDescriptor, type Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
@@ -58,11 +58,11 @@ export class ChannelOpener {
     entry.opening = true
     this.#request(entry.legacyId, (answer) => {
       entry.opening = false
-      if (answer !== null) this.#applyAck(entry, answer)
-      this.events.onSouth(entry, answer !== null)
-      const connected = answer !== null && statusOf(entry.descriptor) === 'connected'
+      const open = answer !== null && this.#applyAck(entry, answer)
+      this.events.onSouth(entry, open)
+      const connected = open && statusOf(entry.descriptor) === 'connected'
       for (const waiter of entry.waiters.splice(0)) waiter(connected)
-      if (answer === null && this.main.up) this.#later(REOPEN_AFTER_ERROR_MS, () => { if (this.main.up) this.reopen(entry) })
+      if (!open && this.main.up) this.#later(REOPEN_AFTER_ERROR_MS, () => { if (this.main.up) this.reopen(entry) })
     })
   }
 
@@ -96,10 +96,9 @@ export class ChannelOpener {
 
   #openUnknown(requested: ChannelId | '', done: (result: Result<Entry>) => void): void {
     this.#request(requested as string as LegacyChannelId | '', (answer) => {
-      const legacyId = answer === null ? null : channelIdOf(answer)
-      if (answer === null || legacyId === null) return done(err(wireError('connector_channel_unavailable')))
-      const entry = this.#bind(requested, legacyId)
-      this.#applyAck(entry, answer)
+      if (answer === null) return done(err(wireError('connector_channel_unavailable')))
+      const entry = this.#bind(requested, answer.channelId)
+      if (entry === null || !this.#applyAck(entry, answer)) return done(err(wireError('connector_channel_unavailable')))
       this.events.onSouth(entry, true)
       done(ok(entry))
     })
@@ -107,37 +106,48 @@ export class ChannelOpener {
 
   /**
    * The connector kept the id that xAgent brought: the binding is adopted, and nobody need sign in again. Otherwise the
-   * channel is new and gets an id of the gateway's own.
+   * channel is new and gets an id of the gateway's own. Null when a connector answers with the id of a channel that somebody
+   * else has: two people in one channel would get each other's answers.
    */
-  #bind(requested: ChannelId | '', legacyId: LegacyChannelId): Entry {
+  #bind(requested: ChannelId | '', legacyId: LegacyChannelId): Entry | null {
     const { table } = this.context
     const kept = requested !== '' && (requested as string) === (legacyId as string)
     const known = table.findLegacy(legacyId)
+    if (known !== undefined && !kept) {
+      this.context.log.error({ channelId: known.id }, 'the connector opened a new channel under the id of another one: refused')
+      return null
+    }
     if (known !== undefined) {
-      if (kept && table.find(requested) === undefined) table.adopt(known, requested)
+      if (table.find(requested as ChannelId) === undefined) table.adopt(known, requested as ChannelId)
       return known
     }
     return table.add(kept ? requested : (this.context.newId('cch_') as ChannelId), legacyId)
   }
 
-  #applyAck(entry: Entry, answer: Packet): void {
-    const legacyId = channelIdOf(answer)
-    if (legacyId !== null && legacyId !== entry.legacyId) {
-      this.context.log.warn({ channelId: entry.id }, 'the connector has given the channel a new id')
-      this.context.table.moveLegacy(entry, legacyId)
+  /** Answers whether the channel is open now. */
+  #applyAck(entry: Entry, { channelId, descriptor, deviations }: OpenAck): boolean {
+    this.context.metrics.deviations(deviations)
+    const holder = this.context.table.findLegacy(channelId)
+    if (holder !== undefined && holder !== entry) {
+      this.context.log.error({ channelId: entry.id, holder: holder.id }, 'the connector gave a channel the id of another one: it stays closed')
+      return false
     }
-    const descriptor = descriptorOf(answer)
-    if (descriptor !== null) setDescriptor(entry, descriptor)
+    if (channelId !== entry.legacyId) {
+      this.context.log.warn({ channelId: entry.id }, 'the connector has given the channel a new id')
+      this.context.table.moveLegacy(entry, channelId)
+    }
+    if (descriptor !== null) setDescriptor(entry, descriptor.body)
     this.context.commits.push([putChannel(entry)], null)
     this.events.onDescriptor(entry)
+    return true
   }
 
-  #request(legacyId: LegacyChannelId | '', done: (answer: Packet | null) => void): void {
+  #request(legacyId: LegacyChannelId | '', done: (answer: OpenAck | null) => void): void {
     this.#outstanding += 1
     this.main.request('channel.open', legacyId, {}, OPEN_TIMEOUT_MS, (answer) => {
-      const packet = answer.ok && answer.value.error === undefined ? answer.value : null
-      if (packet === null) this.context.log.warn({ failure: answer.ok ? answer.value.error?.code : answer.error.kind }, 'a channel could not be opened on the connector')
-      done(packet)
+      const ack = answer.ok ? readOpenAck(answer.value, legacyId) : null
+      if (ack?.ok !== true) this.context.log.warn({ failure: ack?.error.code.slice(0, 64) ?? 'no_answer' }, 'a channel could not be opened on the connector')
+      done(ack?.ok === true ? ack.value : null)
       this.#answered()
     })
   }
@@ -170,17 +180,4 @@ export class ChannelOpener {
       cancel()
     }
   }
-}
-
-/** The channel id of a `channel.open.ack`: payload first, as the connectors do, else the envelope's. */
-function channelIdOf(answer: Packet): LegacyChannelId | null {
-  const id = answer.payload['connector_channel_id']
-  if (isId(id)) return id as LegacyChannelId
-  return answer.channelId === undefined ? null : (answer.channelId as LegacyChannelId)
-}
-
-/** The Descriptor that an answer or a push carries. */
-export function descriptorOf(packet: Packet): JsonObject | null {
-  const descriptor = packet.payload['connection_descriptor']
-  return isObject(descriptor) ? descriptor : null
 }

@@ -1,12 +1,12 @@
 /** Packets from the connector: pushes become messages, Descriptors are taken over, everything unlisted is filtered. */
 import { deadLetter } from '../core/dead-letter.js'
 import type { Ended } from '../core/effect.js'
+import { readDescriptor } from '../legacy/legacy-descriptor.js'
 import type { LegacyChannelId } from '../protocol/ids.js'
 import { IM_V1 } from '../protocol/im-v1.js'
-import { isObject, type Packet } from '../protocol/packet.js'
+import type { Packet } from '../protocol/packet.js'
 import { translatePush, type TranslatedPush } from '../translate/message-push.js'
 import type { ChannelRunner } from './channel-runner.js'
-import { descriptorOf } from './channel-opener.js'
 import { putChannel, setDescriptor, type Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
 
@@ -111,9 +111,11 @@ export class SouthPackets {
   }
 
   #descriptor(packet: Packet): void {
-    const descriptor = descriptorOf(packet)
+    const descriptor = readDescriptor(packet.payload['connection_descriptor'])
     const entry = packet.channelId === undefined ? undefined : this.context.table.findLegacy(packet.channelId as LegacyChannelId)
-    if (descriptor === null || entry === undefined || !setDescriptor(entry, descriptor)) return
+    if (descriptor === null || entry === undefined) return
+    this.context.metrics.deviations(descriptor.deviations)
+    if (!setDescriptor(entry, descriptor.body)) return
     this.context.commits.push([putChannel(entry)], null)
     this.outlets.showDescriptor(entry)
   }
@@ -121,18 +123,10 @@ export class SouthPackets {
   /** What the channel's own Descriptor declares, before one is known what its Card does (DESIGN §6). */
   #negotiatedFor(packet: Packet) {
     const entry = packet.channelId === undefined ? undefined : this.context.table.findLegacy(packet.channelId as LegacyChannelId)
-    const declared = entry === undefined || entry.descriptor === null ? [IM_V1] : profilesOf(entry)
-    return this.context.catalog.negotiate(declared.filter((profile) => profile === IM_V1), 'im')
+    // A Descriptor that names no profile says nothing against the Card's.
+    const declared = readDescriptor(entry?.descriptor)?.profiles ?? []
+    return this.context.catalog.negotiate(declared.length === 0 ? [IM_V1] : declared.filter((profile) => profile === IM_V1), 'im')
   }
-}
-
-/** Profiles of a Descriptor in either schema. One that names none says nothing against the Card's. */
-function profilesOf(entry: Entry): readonly string[] {
-  const connection = entry.descriptor?.['connection']
-  if (!isObject(connection)) return [IM_V1]
-  if (typeof connection['profile'] === 'string') return [connection['profile']]
-  if (Array.isArray(connection['profiles'])) return connection['profiles'].filter((profile) => typeof profile === 'string')
-  return [IM_V1]
 }
 
 /** What a message costs of the capacity: its words, and a little for each file. */
