@@ -3,7 +3,7 @@ import { err, ok, wireError, type Result } from '../protocol/errors.js'
 import type { ConnectorCardId, ProfileId, ToolId } from '../protocol/ids.js'
 import { isId, isObject, type JsonObject } from '../protocol/packet.js'
 import { CARD_SCHEMA } from '../protocol/version.js'
-import { deviationsOf, idOrNull } from './lenient.js'
+import { deviationsOf, idOrNull, isKeepable } from './lenient.js'
 
 export interface LegacyCard {
   readonly cardId: ConnectorCardId
@@ -33,6 +33,7 @@ export interface LegacyHealth {
 /** Reads a Card. `invalid_packet` when it lacks what nothing can be done without: its schema, its id, a profile. */
 export function readCard(body: JsonObject): Result<LegacyCard> {
   if (body['schema'] !== CARD_SCHEMA) return err(wireError('invalid_packet', `the Card's schema is not "${CARD_SCHEMA}"`))
+  if (!isKeepable(body)) return err(wireError('invalid_packet', 'the Card nests too deep'))
   const cardId = idOrNull(body['connector_card_id'])
   if (cardId === null) return err(wireError('invalid_packet', 'the Card has no connector_card_id'))
   const supports = isObject(body['supports']) ? body['supports'] : {}

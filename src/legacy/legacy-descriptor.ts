@@ -3,7 +3,7 @@ import type { ConnectorCardId, LegacyChannelId, LegacyConnectorId, ProfileId } f
 import { isId, isObject, type JsonObject } from '../protocol/packet.js'
 import { DESCRIPTOR_SCHEMA, LEGACY_DESCRIPTOR_SCHEMA } from '../protocol/version.js'
 import { statusOf } from '../translate/descriptor.js'
-import { deviationsOf, idOrNull } from './lenient.js'
+import { deviationsOf, idOrNull, isKeepable } from './lenient.js'
 
 export interface LegacyDescriptor {
   readonly cardId: ConnectorCardId | null
@@ -18,9 +18,9 @@ export interface LegacyDescriptor {
   readonly deviations: readonly string[]
 }
 
-/** Reads a Descriptor; null when the value is none (no object, or without `connection`). */
+/** Reads a Descriptor; null when the value is none (no object, without `connection`, or nested absurdly deep). */
 export function readDescriptor(body: unknown): LegacyDescriptor | null {
-  if (!isObject(body) || !isObject(body['connection'])) return null
+  if (!isObject(body) || !isObject(body['connection']) || !isKeepable(body)) return null
   const connection = body['connection']
   const profiles = profilesOf(connection)
   const status = statusOf(body)

@@ -38,10 +38,12 @@ export class CardSource {
     this.#cancel = null
     if (this.#stopped || this.#fetching) return
     this.#fetching = true
-    void this.#fetch().finally(() => {
-      this.#fetching = false
-      this.#schedule()
-    })
+    void this.#fetch()
+      .catch((error: unknown) => this.#failed(error instanceof Error ? error.message : 'unknown'))
+      .finally(() => {
+        this.#fetching = false
+        this.#schedule()
+      })
   }
 
   stop(): void {

@@ -86,9 +86,14 @@ export class ChannelTable {
   }
 }
 
-/** Takes a Descriptor of the connector over; answers whether anything changed. */
+/** No Descriptor of a connector is larger; one that is would be stored and compared with every change. */
+const MAX_DESCRIPTOR_CHARACTERS = 65_536
+
+/** Takes a Descriptor of the connector over; answers whether anything changed. One that is absurdly large is left alone. */
 export function setDescriptor(entry: Entry, descriptor: JsonObject): boolean {
-  const changed = JSON.stringify(entry.descriptor) !== JSON.stringify(descriptor)
+  const text = JSON.stringify(descriptor)
+  if (text.length > MAX_DESCRIPTOR_CHARACTERS) return false
+  const changed = JSON.stringify(entry.descriptor) !== text
   entry.descriptor = descriptor
   if (statusOf(descriptor) === 'connected') entry.everConnected = true
   return changed

@@ -4,6 +4,7 @@
  */
 import { checkHello } from '../core/handshake.js'
 import { isOpenTransmission } from '../core/deliver.js'
+import { readDescriptor } from '../legacy/legacy-descriptor.js'
 import type { MainLink } from '../legacy/port.js'
 import { wireError, type ErrorCode, type WireError } from '../protocol/errors.js'
 import type { ChannelId, ConnectorId, MessageId } from '../protocol/ids.js'
@@ -11,7 +12,6 @@ import { IM_V2, ackPayload, parseAck, parseActivity, parseDelta, parseFinal } fr
 import { isId, type JsonObject, type Packet } from '../protocol/packet.js'
 import { PROTOCOL_VERSION } from '../protocol/version.js'
 import { digest } from '../translate/conversation.js'
-import { descriptorIn } from '../translate/sign-in.js'
 import type { ChannelOpener } from './channel-opener.js'
 import type { ChannelRunner } from './channel-runner.js'
 import { putChannel, type Entry } from './channel-table.js'
@@ -210,7 +210,7 @@ export class NorthPackets {
     const answer = (): void => this.replies.reply(link, packet, 'connection.descriptor.get.ack', { connection_descriptor: this.outlets.descriptor(entry, packet.channelId as ChannelId) })
     if (!this.main.up) return answer()
     this.main.request('connection.descriptor.get', entry.legacyId, {}, REQUEST_TIMEOUT_MS, (got) => {
-      if (got.ok) this.signIn.takeDescriptor(entry, descriptorIn(got.value.payload))
+      if (got.ok) this.signIn.takeDescriptor(entry, readDescriptor(got.value.payload['connection_descriptor'])?.body ?? null)
       answer()
     })
   }

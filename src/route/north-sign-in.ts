@@ -1,9 +1,10 @@
 /** Sign-in from xAgent: relayed to the connector and normalised to 3.0 (DESIGN §3 Sign-in). Inputs are never stored or logged. */
+import { readDescriptor } from '../legacy/legacy-descriptor.js'
 import type { MainLink } from '../legacy/port.js'
 import { wireError, type ErrorCode, type WireError } from '../protocol/errors.js'
 import type { ChannelId } from '../protocol/ids.js'
-import type { JsonObject, Packet } from '../protocol/packet.js'
-import { cancelAck, descriptorIn, signInAck } from '../translate/sign-in.js'
+import { nestsAtMost, type JsonObject, type Packet } from '../protocol/packet.js'
+import { cancelAck, signInAck } from '../translate/sign-in.js'
 import { putChannel, setDescriptor, type Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
 import type { DescriptorBoard } from './descriptor-board.js'
@@ -12,6 +13,8 @@ import type { NorthReplies } from './north-replies.js'
 import { SignInSessions, type SignInSession } from './sign-in-sessions.js'
 
 const REQUEST_TIMEOUT_MS = 30_000
+/** Form inputs are flat; what is deeper is no form. */
+const MAX_INPUT_DEPTH = 8
 /** Codes of connectors that mean the same on our side; any other becomes the general one (stable codes, PROTOCOL). */
 const RELAYED_CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['auth_start_failed', 'auth_start_failed'], ['auth_session_not_found', 'auth_session_not_found'],
@@ -32,6 +35,9 @@ export class NorthSignIn {
 
   start(link: NorthLink, packet: Packet, entry: Entry): void {
     const flowId = typeof packet.payload['flow_id'] === 'string' ? packet.payload['flow_id'] : null
+    if (!nestsAtMost(packet.payload['input'], MAX_INPUT_DEPTH)) {
+      return this.replies.reply(link, packet, 'auth.start.ack', {}, wireError('invalid_packet', `input must nest at most ${MAX_INPUT_DEPTH} deep`))
+    }
     this.#relay(link, packet, entry, { flow_id: flowId ?? '', input: packet.payload['input'] ?? {} }, (payload) => {
       const legacyId = payload['auth_session_id']
       const session = this.#sessions.of(entry, typeof legacyId === 'string' ? legacyId : '', flowId)
@@ -57,13 +63,13 @@ export class NorthSignIn {
 
   logout(link: NorthLink, packet: Packet, entry: Entry): void {
     this.#relay(link, packet, entry, {}, (payload) => {
-      this.takeDescriptor(entry, descriptorIn(payload))
+      this.takeDescriptor(entry, readDescriptor(payload['connection_descriptor'])?.body ?? null)
       return { status: 'ok', connection_descriptor: this.board.of(entry, packet.channelId as ChannelId) }
     })
   }
 
   #signIn(entry: Entry, packet: Packet, session: SignInSession, payload: JsonObject): JsonObject {
-    const descriptor = descriptorIn(payload)
+    const descriptor = readDescriptor(payload['connection_descriptor'])?.body ?? null
     if (descriptor !== null) this.takeDescriptor(entry, descriptor)
     if (payload['status'] === 'authenticated') entry.authTrouble = null
     return signInAck(payload, {

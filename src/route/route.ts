@@ -233,13 +233,22 @@ export class Route implements NorthRoute {
     return {
       onUp: ({ connectorId, deviations = [] }) => this.#legacyUp(connectorId, deviations),
       onDown: (reason) => this.#legacyDown(reason),
-      onPacket: (packet) => this.#running?.south.handle(packet),
+      onPacket: (packet) => this.#fromConnector(packet),
       onUndecodable: ({ code, message }, bytes) => {
         metrics.filtered('inbound', 'undecodable')
         log.warn({ problem: message ?? code, bytes }, 'the connector sent a frame that is no packet')
       },
       // A connector that stays away says so now and then, not ten times a second.
       onDialFailed: (reason, attempt) => log[attempt === 1 || attempt % 100 === 0 ? 'warn' : 'debug']({ reason, attempt }, 'the connector cannot be reached'),
+    }
+  }
+
+  /** A packet that meets a bug of ours is lost and said so; it takes neither the link nor the process with it. */
+  #fromConnector(packet: Packet): void {
+    try {
+      this.#running?.south.handle(packet)
+    } catch (error) {
+      this.options.log.error({ err: error, type: packet.type.slice(0, 64) }, 'a packet of the connector could not be handled: this is a bug')
     }
   }
 

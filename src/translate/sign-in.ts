@@ -1,5 +1,5 @@
 /** Sign-in answers normalised to 3.0 (DESIGN §3 Sign-in): listed fields and statuses only, ids of the gateway's own. */
-import { isObject, type JsonObject } from '../protocol/packet.js'
+import type { JsonObject } from '../protocol/packet.js'
 import { scrub } from '../protocol/redact.js'
 import type { ChannelId } from '../protocol/ids.js'
 
@@ -42,12 +42,6 @@ export function cancelAck(payload: JsonObject, sessionId: string): JsonObject {
     status: typeof status === 'string' && CANCEL_STATUSES.includes(status) ? status : 'ignored',
     ...(typeof auth === 'string' && STATUSES.includes(auth) && { auth_status: auth }),
   }
-}
-
-/** The Descriptor in a sign-in answer, as the connector sent it. */
-export function descriptorIn(payload: JsonObject): JsonObject | null {
-  const descriptor = payload['connection_descriptor']
-  return isObject(descriptor) ? descriptor : null
 }
 
 function text(key: string, payload: JsonObject): JsonObject {
