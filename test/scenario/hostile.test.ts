@@ -69,7 +69,7 @@ t.test('a slow reader: a thousand messages wait for it without a loss, in order,
   t.equal(await s.metric('ledger_imbalance', { direction: 'inbound' }), 0)
 })
 
-t.test('a connector cannot give one channel the id of another', async (t) => {
+t.test('two channels of one connector do not mix', async (t) => {
   const s = await stand(t)
   const one = await openChannel(s)
   const two = await one.xagent.openChannel()
