@@ -51,13 +51,8 @@ export function isAccepted(payload: JsonObject, preset: Preset, accept: 'all' | 
   })
 }
 
-/** A hash over a list that no other list of strings shares: every part goes in with its length. */
+/** A hash over a list that no other list of strings shares: every part goes in with its length in bytes. */
 export function digest(parts: readonly string[]): string {
-  const hash = createHash('sha256')
-  for (const part of parts) {
-    const bytes = Buffer.from(part, 'utf8')
-    hash.update(`${bytes.length}:`)
-    hash.update(bytes)
-  }
-  return hash.digest('base64url').slice(0, 32)
+  const joined = parts.map((part) => `${Buffer.byteLength(part)}:${part}`).join('')
+  return createHash('sha256').update(joined).digest('base64url').slice(0, 32)
 }
