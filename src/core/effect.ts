@@ -61,7 +61,7 @@ export type Effect =
   | { readonly type: 'auth_doubtful'; readonly reason: string | null }
   | Ended
 
-export const REDELIVERY_CAUSES = ['ack_timeout', 'rejected', 'busy', 'link_lost', 'reopened', 'error', 'restart'] as const
+export const REDELIVERY_CAUSES = ['ack_timeout', 'rejected', 'busy', 'link_lost', 'error', 'restart'] as const
 export type RedeliveryCause = (typeof REDELIVERY_CAUSES)[number]
 export const ORPHAN_REASONS = ['unknown_packet', 'other_message', 'unknown_channel', 'malformed'] as const
 export type OrphanReason = (typeof ORPHAN_REASONS)[number]

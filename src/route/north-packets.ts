@@ -50,9 +50,14 @@ export class NorthPackets {
   handle(link: NorthLink, packet: Packet): boolean {
     this.context.metrics.packet('xagent', packet.type)
     if (packet.type === 'connector.hello') this.#hello(link, packet)
-    else if (link.hello === null || link.negotiated === null) this.replies.refuse(link, packet, wireError('hello_required'))
+    else if (link.hello === null || link.negotiated === null) this.#beforeHello(link, packet)
     else if (this.#mayCross(link, packet)) return this.#dispatch(link, packet)
     return true
+  }
+
+  #beforeHello(link: NorthLink, packet: Packet): void {
+    this.context.metrics.filtered('outbound', 'before_hello')
+    this.replies.refuse(link, packet, wireError('hello_required'))
   }
 
   /** Deny by default: silence and a count, but an unknown request is told so (DESIGN §6). */
