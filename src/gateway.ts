@@ -33,6 +33,8 @@ export interface GatewayOptions {
   /** Default: by `log` of the configuration, to standard output. */
   readonly logger?: Logger
   readonly clock?: Clock
+  /** Another way to open the store that the configuration names. */
+  readonly openStore?: typeof openStore
 }
 
 export interface Gateway {
@@ -52,7 +54,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const clock = options.clock ?? systemClock()
   const log = options.logger ?? createLogger({ ...config.log, secrets: secretsOf(config) })
   const metrics = new Metrics({ build, packetTypes: catalog.types, processMetrics: true })
-  const store = meteredStore(openStore(config.store, {
+  const store = meteredStore((options.openStore ?? openStore)(config.store, {
     sync: config.storeSync, now: () => clock.wall(),
     onUnreadable: (kind, key) => log.error({ kind, key }, 'a stored record cannot be read and is set aside'),
   }), metrics, clock)

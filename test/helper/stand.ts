@@ -7,6 +7,8 @@ import { loadCatalog, loadPresets } from '../../src/config/package-files.js'
 import { parseConfig } from '../../src/config/load.js'
 import { startGateway, type Gateway } from '../../src/gateway.js'
 import { createLogger } from '../../src/ops/logger.js'
+import { openStore } from '../../src/store/open.js'
+import type { Store } from '../../src/store/port.js'
 import { SimXagent, type SimXagentOptions } from '../../src/sim/xagent.js'
 import { startSimConnector, type SimConnector, type SimConnectorOptions } from '../../src/sim/connector.js'
 
@@ -41,6 +43,8 @@ export interface StandOptions {
   readonly connectorConfig?: string
   /** `memory:` or `lmdb` (in the stand's folder). */
   readonly store?: 'memory' | 'lmdb'
+  /** What the store is wrapped in. */
+  readonly wrapStore?: (store: Store) => Store
 }
 
 export interface Teardown {
@@ -63,6 +67,7 @@ export async function stand(t: Teardown, options: StandOptions = {}): Promise<St
   const { config } = parseConfig('test.yaml', configText(options, connector.url, folder), {})
   const start = (): Promise<Gateway> => startGateway({
     config, presets: loadPresets(), catalog: loadCatalog(), build: { version: '0.0.0-test', build_time: '2026-01-01T00:00:00.000Z' },
+    openStore: (url, settings) => (options.wrapStore ?? ((store) => store))(openStore(url, settings)),
     logger: createLogger({ level: 'info', pretty: false, secrets: [XAGENT_KEY, CONNECTOR_KEY], destination }),
   })
   const xagents: SimXagent[] = []
