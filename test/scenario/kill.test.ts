@@ -134,6 +134,29 @@ t.test('a SIGKILL between the call and its answer leaves the final in doubt: not
   t.equal(await metric(second, 'ledger_imbalance', { direction: 'outbound' }), 0)
 })
 
+t.test('a second gateway on the same data folder waits for the first, and goes on at once when that is killed', { timeout: 60_000 }, async (t) => {
+  const { connector, start, durable, xagent: newXagent } = await ground(t, 'ownership: { lease: 30s }')
+  const first = await start()
+  const before = newXagent(first)
+  await before.connect()
+  const { channelId } = await before.openChannel()
+  const legacyId = connector.channels()[0]?.channelId ?? ''
+  connector.signIn(legacyId)
+  await before.terminate()
+  connector.push(legacyId, { text: 'kept' })
+  await durable(1)
+  const second = await start()
+  const ready = async () => (await fetch(`http://127.0.0.1:${second.ports.admin}/readyz`)).text()
+  t.match(await ready(), /another process holds the lease/)
+  t.equal((await fetch(`http://127.0.0.1:${second.ports.xagent}/telegram/connector-card.json`)).status, 503)
+  await first.kill('SIGKILL')
+  await until(async () => (await fetch(`http://127.0.0.1:${second.ports.admin}/readyz`)).status === 200, 'the second is ready', 10_000)
+  const after = newXagent(second)
+  await after.connect()
+  await after.openChannel(channelId)
+  t.equal((await after.waitFor('message')).text, 'kept')
+})
+
 t.test('SIGTERM drains and exits with 0', { timeout: 60_000 }, async (t) => {
   const { start } = await ground(t)
   const gateway = await start()
