@@ -3,39 +3,27 @@ import type { Ended } from '../core/effect.js'
 import { newFlushGate } from '../core/flush.js'
 import { newLedger, type Ledger } from '../core/ledger.js'
 import type { Budget, Shared } from '../core/state.js'
-import { connectorLinks, type ConnectorLinksOptions } from '../legacy/connector-links.js'
-import type { LegacyHttp, MainLink, MainLinkEvents, ToolLinks } from '../legacy/port.js'
+import type { ConnectorLinksOptions } from '../legacy/connector-links.js'
+import type { LegacyHttp, MainLinkEvents } from '../legacy/port.js'
 import type { Clock } from '../ops/clock.js'
 import type { Logger } from '../ops/logger.js'
 import { logOutcome } from '../ops/outcome-log.js'
 import type { RouteMetrics, RouteSnapshot } from '../ops/route-metrics.js'
 import type { Catalog } from '../protocol/catalog.js'
 import type { StoreError } from '../protocol/errors.js'
-import type { LegacyConnectorId, LinkId } from '../protocol/ids.js'
-import { IM_V1 } from '../protocol/im-v1.js'
+import type { LegacyConnectorId } from '../protocol/ids.js'
 import type { JsonObject, Packet } from '../protocol/packet.js'
 import type { Fence, Store } from '../store/port.js'
 import { cardTools } from '../translate/reply-target.js'
 import type { HttpBody, NorthRoute, XagentLink } from '../xagent/port.js'
 import { CardDesk, type CardDeskOptions } from './card-desk.js'
 import { CardSource } from './card-source.js'
-import { ChannelOpener } from './channel-opener.js'
-import { ChannelRunner } from './channel-runner.js'
 import { ChannelTable, type Entry } from './channel-table.js'
-import { CommitQueue } from './commit-queue.js'
-import type { RouteContext, RouteFacts, RouteSettings } from './context.js'
-import { DescriptorBoard } from './descriptor-board.js'
-import { FactsKeeper } from './facts-keeper.js'
-import { GapWatch } from './gap-watch.js'
-import { Housekeeping } from './housekeeping.js'
-import { LegacyCalls } from './legacy-calls.js'
+import type { RouteFacts, RouteSettings } from './context.js'
 import { NorthLinks } from './north-link.js'
-import { NorthPackets } from './north-packets.js'
-import { NorthReplies } from './north-replies.js'
-import { NorthSignIn } from './north-sign-in.js'
+import { assembleParts, type RouteParts } from './parts.js'
 import { loadChannels, loadFacts } from './route-load.js'
-import { routeSnapshot, storedPending } from './route-snapshot.js'
-import { SouthPackets } from './south-packets.js'
+import { routeSnapshot } from './route-snapshot.js'
 
 const ALIVE_INTERVAL_MS = 5_000
 const DRAIN_POLL_MS = 50
@@ -64,7 +52,7 @@ export class Route implements NorthRoute {
   readonly #desk: CardDesk
   readonly #cards: CardSource
   readonly #cancels = new Set<() => void>()
-  #running: Running | null = null
+  #running: RouteParts | null = null
   #stopping = false
   #problem: string | null = 'the route is starting'
 
@@ -86,7 +74,7 @@ export class Route implements NorthRoute {
   /** Loads, then listens on both sides. `fence` proves the ownership under which everything is written. */
   async start(fence: Fence): Promise<void> {
     const { store, metrics } = this.options
-    const running = this.#assemble(fence, await loadFacts(store, this.name))
+    const running = this.#parts(fence, await loadFacts(store, this.name))
     this.#running = running
     await running.keeper.loadCard()
     // First what is there, then what loading adds to it.
@@ -183,49 +171,19 @@ export class Route implements NorthRoute {
     if (link.hello !== null) this.options.log.info({ link: socket.id }, 'an xAgent link has gone')
   }
 
-  #assemble(fence: Fence, facts: RouteFacts): Running {
+  #parts(fence: Fence, facts: RouteFacts): RouteParts {
     const { options } = this
-    const commits = new CommitQueue(options.store, fence, options.clock, {
-      onHealth: (healthy, error) => this.#storeHealth(healthy, error),
-      onFenceLost: () => this.fenceLost(),
-    })
-    const keeper = new FactsKeeper(facts, commits, options.newId)
-    const context: RouteContext = {
-      ...options, table: this.#table, shared: this.#shared, ledger: this.#ledger, commits, facts, card: () => this.#desk.card, now: () => this.#now(),
-    }
-    const hello = () => (this.#desk.card === null ? null : { cardId: this.#desk.card.cardId, connectorId: facts.legacyConnectorId ?? ('' as const) })
-    const { main, tools } = connectorLinks({ ...options.links, clock: options.clock, supportedProfiles: [IM_V1], hello }, this.#southEvents())
-    const board = new DescriptorBoard(context, this.#links, main)
-    const calls = new LegacyCalls(context, tools, () => runner)
-    const runner: ChannelRunner = new ChannelRunner(context, this.#table, {
-      send: (link, packet) => this.#send(link, packet),
-      invoke: (entry, effect) => calls.invokeStep(entry, effect),
-      reopen: (entry, effect) => opener.reopen(entry, (connected) => runner.dispatch(entry, { type: 'reopened', messageId: effect.messageId, connected })),
+    const base = { options, desk: this.#desk, links: this.#links, table: this.#table, shared: this.#shared, ledger: this.#ledger }
+    return assembleParts(base, fence, facts, {
+      south: this.#southEvents(),
+      storeHealth: (healthy, error) => this.#storeHealth(healthy, error),
+      fenceLost: () => this.fenceLost(),
       ended: (entry, ended) => this.#ended(entry, ended),
-      authDoubtful: (entry, reason) => this.#authTrouble(entry, reason),
-      trim: (entry, kind) => housekeeping.trim(entry, kind),
-    })
-    const gaps = new GapWatch(context, () => keeper.save())
-    const south = new SouthPackets(context, runner, {
-      opensOutstanding: () => opener.outstanding,
-      showDescriptor: (entry) => board.show(entry),
-      ended: (ended) => this.#ended(null, ended),
-    })
-    const opener: ChannelOpener = new ChannelOpener(context, main, {
-      onSouth: (entry, open) => runner.dispatch(entry, { type: 'legacy_changed', open }),
-      onDescriptor: (entry) => board.show(entry),
-      onSettled: () => this.#settledSouth(),
-    })
-    const housekeeping = new Housekeeping(context, options.store, () => (south.held > 0 ? null : storedPending(this.#table)), (entry) => runner.forget(entry))
-    const replies = new NorthReplies(context)
-    const signIn = new NorthSignIn(context, main, board, replies)
-    const north = new NorthPackets(context, this.#links, runner, opener, main, calls, signIn, replies, {
-      descriptor: (entry, as) => board.of(entry, as),
-      connectorId: (proposed) => keeper.connectorId(proposed),
-      whenCardKnown: (done) => this.#desk.whenKnown(done),
+      authTrouble: (entry, reason) => this.#authTrouble(entry, reason),
+      settledSouth: () => this.#settledSouth(),
       stopping: () => this.#stopping,
+      now: () => this.#now(),
     })
-    return { context, keeper, commits, main, tools, board, runner, gaps, south, opener, housekeeping, north }
   }
 
   #southEvents(): MainLinkEvents {
@@ -285,7 +243,7 @@ export class Route implements NorthRoute {
   }
 
   /** A later start counts its gap from here. */
-  #stillAlive(running: Running): void {
+  #stillAlive(running: RouteParts): void {
     if (running.main.up && !running.gaps.open) running.keeper.save({ lastAliveAt: this.#now() })
   }
 
@@ -314,10 +272,6 @@ export class Route implements NorthRoute {
     this.#running?.board.show(entry)
   }
 
-  #send(id: LinkId, packet: Packet): 'queued' | 'full' | 'too_large' | 'closed' {
-    return this.#links.get(id)?.socket.send(packet) ?? 'closed'
-  }
-
   #takeCard(legacy: JsonObject, deviations: readonly string[]): string | null {
     const keeper = this.#running?.keeper
     if (keeper === undefined) return 'the route is starting'
@@ -341,14 +295,14 @@ export class Route implements NorthRoute {
   }
 
   /** No timer and no open of this route acts any more. */
-  #silence(running: Running): void {
+  #silence(running: RouteParts): void {
     running.opener.stop()
     running.board.stop()
     running.housekeeping.stop()
   }
 
   /** Until no call runs and no ack is awaited, at most for the drain timeout. */
-  async #settled(running: Running): Promise<void> {
+  async #settled(running: RouteParts): Promise<void> {
     const busy = (): boolean => running.tools.running > 0 || [...this.#table].some(({ channel }) => channel.inFlight.size > 0 || channel.jobs.size > 0)
     const until = this.options.clock.monotonic() + this.options.settings.drainTimeoutMs
     while (busy() && this.options.clock.monotonic() < until) await this.#passed(DRAIN_POLL_MS)
@@ -376,22 +330,6 @@ export class Route implements NorthRoute {
       this.#every(ms, fn)
     })
   }
-}
-
-/** The parts of a route that has been started. */
-interface Running {
-  readonly context: RouteContext
-  readonly keeper: FactsKeeper
-  readonly commits: CommitQueue
-  readonly main: MainLink
-  readonly tools: ToolLinks
-  readonly board: DescriptorBoard
-  readonly runner: ChannelRunner
-  readonly gaps: GapWatch
-  readonly south: SouthPackets
-  readonly opener: ChannelOpener
-  readonly housekeeping: Housekeeping
-  readonly north: NorthPackets
 }
 
 function newShared({ settings, presetFor, budget, flushChannels, newId, clock }: RouteOptions): Shared {

@@ -1,0 +1,106 @@
+/** The parts of a route, wired to each other. What they report goes to the route through its outlets. */
+import type { Ended } from '../core/effect.js'
+import type { Ledger } from '../core/ledger.js'
+import type { Shared } from '../core/state.js'
+import { connectorLinks } from '../legacy/connector-links.js'
+import type { MainLink, MainLinkEvents, ToolLinks } from '../legacy/port.js'
+import { IM_V1 } from '../protocol/im-v1.js'
+import type { StoreError } from '../protocol/errors.js'
+import type { Fence } from '../store/port.js'
+import type { CardDesk } from './card-desk.js'
+import { ChannelOpener } from './channel-opener.js'
+import { ChannelRunner } from './channel-runner.js'
+import type { ChannelTable, Entry } from './channel-table.js'
+import { CommitQueue } from './commit-queue.js'
+import type { RouteContext, RouteFacts } from './context.js'
+import { DescriptorBoard } from './descriptor-board.js'
+import { FactsKeeper } from './facts-keeper.js'
+import { GapWatch } from './gap-watch.js'
+import { Housekeeping } from './housekeeping.js'
+import { LegacyCalls } from './legacy-calls.js'
+import type { NorthLinks } from './north-link.js'
+import { NorthPackets } from './north-packets.js'
+import { NorthReplies } from './north-replies.js'
+import { NorthSignIn } from './north-sign-in.js'
+import type { RouteOptions } from './route.js'
+import { storedPending } from './route-snapshot.js'
+import { SouthPackets } from './south-packets.js'
+
+/** What a route has from its beginning. */
+export interface RouteBase {
+  readonly options: RouteOptions
+  readonly desk: CardDesk
+  readonly links: NorthLinks
+  readonly table: ChannelTable
+  readonly shared: Shared
+  readonly ledger: Ledger
+}
+
+export interface PartsOutlets {
+  readonly south: MainLinkEvents
+  readonly storeHealth: (healthy: boolean, error: StoreError | null) => void
+  readonly fenceLost: () => void
+  /** `entry` is null where no channel is known. */
+  readonly ended: (entry: Entry | null, ended: Ended) => void
+  readonly authTrouble: (entry: Entry, reason: string) => void
+  /** No open of a channel is outstanding. */
+  readonly settledSouth: () => void
+  readonly stopping: () => boolean
+  /** Gateway clock, whole Unix ms. */
+  readonly now: () => number
+}
+
+export interface RouteParts {
+  readonly context: RouteContext
+  readonly keeper: FactsKeeper
+  readonly commits: CommitQueue
+  readonly main: MainLink
+  readonly tools: ToolLinks
+  readonly board: DescriptorBoard
+  readonly runner: ChannelRunner
+  readonly gaps: GapWatch
+  readonly south: SouthPackets
+  readonly opener: ChannelOpener
+  readonly housekeeping: Housekeeping
+  readonly north: NorthPackets
+}
+
+/** Makes the parts for one ownership of the route: everything they write carries its fence. Nothing is dialled yet. */
+export function assembleParts({ options, desk, links, table, shared, ledger }: RouteBase, fence: Fence, facts: RouteFacts, outlets: PartsOutlets): RouteParts {
+  const commits = new CommitQueue(options.store, fence, options.clock, { onHealth: outlets.storeHealth, onFenceLost: outlets.fenceLost })
+  const keeper = new FactsKeeper(facts, commits, options.newId)
+  const context: RouteContext = { ...options, table, shared, ledger, commits, facts, card: () => desk.card, now: outlets.now }
+  const hello = () => (desk.card === null ? null : { cardId: desk.card.cardId, connectorId: facts.legacyConnectorId ?? ('' as const) })
+  const { main, tools } = connectorLinks({ ...options.links, clock: options.clock, supportedProfiles: [IM_V1], hello }, outlets.south)
+  const board = new DescriptorBoard(context, links, main)
+  const calls = new LegacyCalls(context, tools, () => runner)
+  const runner: ChannelRunner = new ChannelRunner(context, table, {
+    send: (id, packet) => links.get(id)?.socket.send(packet) ?? 'closed',
+    invoke: (entry, effect) => calls.invokeStep(entry, effect),
+    reopen: (entry, { messageId }) => opener.reopen(entry, (connected) => runner.dispatch(entry, { type: 'reopened', messageId, connected })),
+    ended: outlets.ended,
+    authDoubtful: outlets.authTrouble,
+    trim: (entry, kind) => housekeeping.trim(entry, kind),
+  })
+  const gaps = new GapWatch(context, () => keeper.save())
+  const south = new SouthPackets(context, runner, {
+    opensOutstanding: () => opener.outstanding,
+    showDescriptor: (entry) => board.show(entry),
+    ended: (ended) => outlets.ended(null, ended),
+  })
+  const opener: ChannelOpener = new ChannelOpener(context, main, {
+    onSouth: (entry, open) => runner.dispatch(entry, { type: 'legacy_changed', open }),
+    onDescriptor: (entry) => board.show(entry),
+    onSettled: outlets.settledSouth,
+  })
+  const housekeeping = new Housekeeping(context, options.store, () => (south.held > 0 ? null : storedPending(table)), (entry) => runner.forget(entry))
+  const replies = new NorthReplies(context)
+  const signIn = new NorthSignIn(context, main, board, replies)
+  const north = new NorthPackets(context, links, runner, opener, main, calls, signIn, replies, {
+    descriptor: (entry, as) => board.of(entry, as),
+    connectorId: (proposed) => keeper.connectorId(proposed),
+    whenCardKnown: (done) => desk.whenKnown(done),
+    stopping: outlets.stopping,
+  })
+  return { context, keeper, commits, main, tools, board, runner, gaps, south, opener, housekeeping, north }
+}
