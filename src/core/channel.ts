@@ -11,7 +11,7 @@ import type { Effect } from './effect.js'
 import { ackTimeouts, acked, deliverAt, errorAnswered, expire, left, opened, pump, sendFailed } from './deliver.js'
 import { advance, finalInvalid, finalReceived, lookupFailed, outboundDeadlines, outboundFound, reopened, replyAt, replyStored, stepAnswered, stepStarted } from './reply.js'
 import { lateAnswer } from './reply-end.js'
-import { arrive, completedFound, takenDurable } from './retain.js'
+import { arrive, completedFound, rebound, takenDurable } from './retain.js'
 import type { Channel, Shared } from './state.js'
 
 export interface StepResult {
@@ -43,6 +43,7 @@ function handle(channel: Channel, shared: Shared, event: ChannelEvent, now: numb
     case 'send_failed': return sendFailed(channel, shared, event, now, out)
     case 'drained': return drained(channel, event)
     case 'acked': return acked(channel, shared, event, now, out)
+    case 'rebound': return rebound(channel, out)
     case 'error_answered': return errorAnswered(channel, shared, event, now, out)
 
     case 'final_received': return finalReceived(channel, shared, event.final, now, out)

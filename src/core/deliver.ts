@@ -107,9 +107,9 @@ export function sendFailed(channel: Channel, shared: Shared, event: Extract<Chan
   if (message.attempts === 0) message.certainty = 'certain'
   switch (event.reason) {
     case 'full':
-      channel.congested = true
-      return
     case 'closed':
+      // Until the link drains, or is said to be gone: trying again at once would go round in circles.
+      channel.congested = true
       return
     case 'too_large':
       return endWaiting(channel, shared, message, { outcome: 'too_large', reason: 'message_too_large', code: null }, now, out)

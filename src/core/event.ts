@@ -38,6 +38,8 @@ export type ChannelEvent =
   | { readonly type: 'drained'; readonly link: LinkId }
   | { readonly type: 'acked'; readonly replyTo: PacketId; readonly verdict: AckVerdict }
   | { readonly type: 'error_answered'; readonly replyTo: PacketId; readonly code: string }
+  /** Somebody signed in or out: what was written before says nothing about who is there now. */
+  | { readonly type: 'rebound' }
   // outbound, in stage order
   | { readonly type: 'final_received'; readonly final: ArrivedFinal }
   | { readonly type: 'final_invalid'; readonly from: Transmission; readonly messageId: MessageId; readonly message: string }

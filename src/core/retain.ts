@@ -156,6 +156,14 @@ function sameTarget(stored: ReplyTarget | null, next: ReplyTarget): boolean {
     stored.proof.recipient?.value === next.proof.recipient?.value
 }
 
-export function turnRecord(channel: Channel): TurnRecord {
+/** The channel belongs to another account, or to nobody: earlier writers and their targets are forgotten. */
+export function rebound(channel: Channel, out: Effect[]): void {
+  if (channel.target === null && channel.conversations.size === 0) return
+  channel.target = null
+  channel.conversations.clear()
+  out.push({ type: 'commit', changes: [{ op: 'put', kind: 'turn', key: channelKey(channel.id), value: turnRecord(channel) }], then: null })
+}
+
+function turnRecord(channel: Channel): TurnRecord {
   return { v: RECORD_VERSION, channelId: channel.id, conversations: [...channel.conversations], target: channel.target }
 }

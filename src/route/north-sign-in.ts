@@ -5,6 +5,7 @@ import { wireError, type ErrorCode, type WireError } from '../protocol/errors.js
 import type { ChannelId } from '../protocol/ids.js'
 import { nestsAtMost, type JsonObject, type Packet } from '../protocol/packet.js'
 import { cancelAck, signInAck } from '../translate/sign-in.js'
+import type { ChannelRunner } from './channel-runner.js'
 import { putChannel, setDescriptor, type Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
 import type { DescriptorBoard } from './descriptor-board.js'
@@ -29,6 +30,7 @@ export class NorthSignIn {
     private readonly main: MainLink,
     private readonly board: DescriptorBoard,
     private readonly replies: NorthReplies,
+    private readonly runner: ChannelRunner,
   ) {
     this.#sessions = new SignInSessions((prefix) => context.newId(prefix))
   }
@@ -63,6 +65,7 @@ export class NorthSignIn {
 
   logout(link: NorthLink, packet: Packet, entry: Entry): void {
     this.#relay(link, packet, entry, {}, (payload) => {
+      this.runner.dispatch(entry, { type: 'rebound' })
       this.takeDescriptor(entry, readDescriptor(payload['connection_descriptor'])?.body ?? null)
       return { status: 'ok', connection_descriptor: this.board.of(entry, packet.channelId as ChannelId) }
     })
@@ -71,11 +74,18 @@ export class NorthSignIn {
   #signIn(entry: Entry, packet: Packet, session: SignInSession, payload: JsonObject): JsonObject {
     const descriptor = readDescriptor(payload['connection_descriptor'])?.body ?? null
     if (descriptor !== null) this.takeDescriptor(entry, descriptor)
-    if (payload['status'] === 'authenticated') entry.authTrouble = null
+    if (payload['status'] === 'authenticated' && !session.done) this.#rebound(entry, session)
     return signInAck(payload, {
       channelId: packet.channelId as ChannelId, sessionId: session.id, flowId: session.flowId,
       descriptor: descriptor === null ? null : this.board.of(entry, packet.channelId as ChannelId),
     })
+  }
+
+  /** Once per session: status is asked for again and again. */
+  #rebound(entry: Entry, session: SignInSession): void {
+    session.done = true
+    entry.authTrouble = null
+    this.runner.dispatch(entry, { type: 'rebound' })
   }
 
   /** Takes a Descriptor of the connector over, and shows xAgent what has changed. */

@@ -95,7 +95,7 @@ export function assembleParts({ options, desk, links, table, shared, ledger }: R
   })
   const housekeeping = new Housekeeping(context, options.store, () => (south.held > 0 ? null : storedPending(table)), (entry) => runner.forget(entry))
   const replies = new NorthReplies(context)
-  const signIn = new NorthSignIn(context, main, board, replies)
+  const signIn = new NorthSignIn(context, main, board, replies, runner)
   const north = new NorthPackets(context, links, runner, opener, main, calls, signIn, replies, {
     descriptor: (entry, as) => board.of(entry, as),
     connectorId: (proposed) => keeper.connectorId(proposed),

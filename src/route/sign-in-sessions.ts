@@ -8,6 +8,8 @@ export interface SignInSession {
   readonly legacyId: string
   readonly entry: Entry
   readonly flowId: string | null
+  /** It has ended as authenticated. */
+  done: boolean
 }
 
 export class SignInSessions {
@@ -18,7 +20,7 @@ export class SignInSessions {
   /** The session of a channel with this legacy id; the same own id for the same legacy one. */
   of(entry: Entry, legacyId: string, flowId: string | null): SignInSession {
     for (const session of this.#byId.values()) if (session.entry === entry && session.legacyId === legacyId) return session
-    const session: SignInSession = { id: this.newId('auth_'), legacyId, entry, flowId }
+    const session: SignInSession = { id: this.newId('auth_'), legacyId, entry, flowId, done: false }
     const [oldest] = this.#byId.keys()
     if (this.#byId.size >= MAX_SESSIONS && oldest !== undefined) this.#byId.delete(oldest)
     this.#byId.set(session.id, session)

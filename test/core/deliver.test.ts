@@ -270,6 +270,18 @@ t.test('a full buffer is no transmission: the message waits for the drain', asyn
   t.equal(rig.lastTransmit().cause, null, 'it is no redelivery')
 })
 
+t.test('a link that is gone but not yet said to be is not tried in circles', async (t) => {
+  const rig = new Rig()
+  rig.open()
+  rig.push('hello')
+  rig.event({ type: 'send_failed', seq: rig.lastTransmit().seq, reason: 'closed', cause: null })
+  rig.pass(120_000)
+  t.equal(rig.transmits.length, 1)
+  rig.leave()
+  rig.open('link_2' as LinkId)
+  t.equal(rig.transmits.length, 2)
+})
+
 t.test('a message over the frame limit is a dead letter, and the next one goes', async (t) => {
   const rig = new Rig()
   rig.open()

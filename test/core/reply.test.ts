@@ -223,6 +223,16 @@ t.test('a connector that does not know the channel is asked once more after a re
   t.strictSame(rig.answers.slice(1), ['pkt_2 rejected connection_not_authenticated false'])
 })
 
+t.test('after a sign-in earlier writers and their targets are forgotten', async (t) => {
+  const rig = new Rig({ preset: 'generic' })
+  for (const chat_id of ['ann', 'bob']) rig.push('hello', { chat_id, reply: { tool_id: 'send', reply_ref: 'r' } })
+  rig.event({ type: 'rebound' })
+  rig.push('hello', { chat_id: 'cyd', reply: { tool_id: 'send', reply_ref: 'r2' } })
+  rig.final('f1', 'to cyd', 'pkt_1')
+  t.match(rig.of('invoke'), [{ arguments: { text: 'to cyd', reply_ref: 'r2' } }])
+  t.match(rig.records('turn'), [{ conversations: ['cyd'] }])
+})
+
 t.test('an outcome of class auth is permanent and marks the account', async (t) => {
   const rig = new Rig()
   rig.final('f1', 'one', 'pkt_1')
