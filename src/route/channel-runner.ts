@@ -71,10 +71,15 @@ export class ChannelRunner {
     this.#timers.clear()
   }
 
+  /** A bug met by one event is said and stays there: other channels, and the process, go on. */
   #step(entry: Entry, event: ChannelEvent): void {
-    const { effects, nextAt } = step(entry.channel, this.context.shared, event, this.context.now())
-    for (const effect of effects) this.#perform(entry, effect)
-    this.#lookAgain(entry, nextAt)
+    try {
+      const { effects, nextAt } = step(entry.channel, this.context.shared, event, this.context.now())
+      for (const effect of effects) this.#perform(entry, effect)
+      this.#lookAgain(entry, nextAt)
+    } catch (error) {
+      this.context.log.error({ err: error, channelId: entry.id, event: event.type }, 'an event of a channel could not be handled: this is a bug')
+    }
   }
 
   /** A timer that is due earlier than needed is left alone: it finds nothing to do and is set anew, which is rarer. */

@@ -7,8 +7,8 @@
  * - A batch that is being written is already visible to `get`, `list`, `count` and `body`.
  * - Each route has one owner. Every commit carries the owner's fence; a commit with an older fence changes nothing and
  *   rejects with `StoreError` `fence_lost`.
- * - Values are plain JSON data. Keys are non-empty strings of at most 1,500 UTF-8 bytes; `list` answers in the byte order
- *   of the keys.
+ * - Values are plain JSON data. Keys are non-empty well-formed strings of at most 1,500 UTF-8 bytes (a RangeError otherwise:
+ *   our own bug); `list` answers in the byte order of the keys.
  */
 import type { Change, RecordKind } from '../core/record.js'
 import type { RouteName } from '../protocol/ids.js'
