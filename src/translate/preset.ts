@@ -25,7 +25,7 @@ export interface ReplyRule {
   }
   /** `retry` only for a tool known to be idempotent. */
   readonly inDoubt: 'dead_letter' | 'retry'
-  /** The connector answers whoever wrote last, so a final for an earlier writer must be refused (issue: turns). */
+  /** The connector answers whoever wrote last, so a final for an earlier writer must be refused once turns are built. */
   readonly lastChatOnly: boolean
 }
 

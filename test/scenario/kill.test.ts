@@ -15,6 +15,8 @@ interface Ground {
   /** Resolves when the store holds this many waiting messages: what is not committed yet is lost at a SIGKILL, by design. */
   durable(messages: number): Promise<void>
   xagent(gateway: GatewayProcess, connectorId?: string): SimXagent
+  /** An xAgent with one open channel on which somebody is signed in. */
+  signedIn(gateway: GatewayProcess): Promise<{ readonly xagent: SimXagent; readonly channelId: string; readonly legacyId: string }>
 }
 
 async function ground(t: Test, more = ''): Promise<Ground> {
@@ -26,7 +28,7 @@ async function ground(t: Test, more = ''): Promise<Ground> {
     'listen: { host: 127.0.0.1, port: 0 }', 'admin: { port: 0 }', 'xagent: { api_keys: [key] }', `store: "lmdb:${folder}/data"`, more,
     'connectors:', `  - { name: telegram, url: "${connector.url}" }`,
   ].join('\n')
-  return {
+  const made: Ground = {
     connector,
     start: () => gatewayProcess(t, folder, config),
     async durable(messages) {
@@ -39,7 +41,16 @@ async function ground(t: Test, more = ''): Promise<Ground> {
       t.teardown(() => xagent.terminate())
       return xagent
     },
+    async signedIn(gateway) {
+      const xagent = made.xagent(gateway)
+      await xagent.connect()
+      const { channelId } = await xagent.openChannel()
+      const legacyId = connector.channels()[0]?.channelId ?? ''
+      connector.signIn(legacyId)
+      return { xagent, channelId, legacyId }
+    },
   }
+  return made
 }
 
 async function metric(gateway: GatewayProcess, name: string, labels: Record<string, string> = {}): Promise<number> {
@@ -49,13 +60,9 @@ async function metric(gateway: GatewayProcess, name: string, labels: Record<stri
 const pendingIs = (gateway: GatewayProcess, n: number) => until(async () => (await metric(gateway, 'pending_messages', { direction: 'inbound' })) === n, `${n} messages wait`)
 
 t.test('messages taken over before a SIGKILL are delivered after it, in order, once, under the same id', { timeout: 60_000 }, async (t) => {
-  const { connector, start, durable, xagent: newXagent } = await ground(t)
+  const { connector, start, durable, signedIn, xagent: newXagent } = await ground(t)
   const first = await start()
-  const before = newXagent(first)
-  await before.connect()
-  const { channelId } = await before.openChannel()
-  const legacyId = connector.channels()[0]?.channelId ?? ''
-  connector.signIn(legacyId)
+  const { xagent: before, channelId, legacyId } = await signedIn(first)
   connector.push(legacyId, { text: 'zero' })
   const zero = await before.waitFor('message')
   await until(async () => (await metric(first, 'messages_total', { direction: 'inbound', outcome: 'accepted' })) === 1, 'zero is accepted')
@@ -85,13 +92,9 @@ t.test('messages taken over before a SIGKILL are delivered after it, in order, o
 })
 
 t.test('a SIGKILL does not prolong retention: the message expires at its own time, and is never sent', { timeout: 60_000 }, async (t) => {
-  const { connector, start, durable, xagent: newXagent } = await ground(t, 'retention: { ttl: 6s, sweep_interval: 1s }')
+  const { connector, start, durable, signedIn, xagent: newXagent } = await ground(t, 'retention: { ttl: 6s, sweep_interval: 1s }')
   const first = await start()
-  const before = newXagent(first)
-  await before.connect()
-  const { channelId } = await before.openChannel()
-  const legacyId = connector.channels()[0]?.channelId ?? ''
-  connector.signIn(legacyId)
+  const { xagent: before, channelId, legacyId } = await signedIn(first)
   await before.terminate()
   const takenAt = Date.now()
   connector.push(legacyId, { text: 'too late' })
@@ -112,12 +115,9 @@ t.test('a SIGKILL does not prolong retention: the message expires at its own tim
 })
 
 t.test('a SIGKILL between the call and its answer leaves the final in doubt: not sent again', { timeout: 60_000 }, async (t) => {
-  const { connector, start, xagent: newXagent } = await ground(t)
+  const { connector, start, signedIn, xagent: newXagent } = await ground(t)
   const first = await start()
-  const before = newXagent(first)
-  await before.connect()
-  const { channelId } = await before.openChannel()
-  connector.signIn(connector.channels()[0]?.channelId ?? '')
+  const { xagent: before, channelId } = await signedIn(first)
   connector.onTool(() => ({ kind: 'no_answer' }))
   const lost = before.sendFinal(channelId, { messageId: 'f1', text: 'the answer' })
   lost.catch(() => {})
@@ -135,13 +135,9 @@ t.test('a SIGKILL between the call and its answer leaves the final in doubt: not
 })
 
 t.test('a second gateway on the same data folder waits for the first, and goes on at once when that is killed', { timeout: 60_000 }, async (t) => {
-  const { connector, start, durable, xagent: newXagent } = await ground(t, 'ownership: { lease: 30s }')
+  const { connector, start, durable, signedIn, xagent: newXagent } = await ground(t, 'ownership: { lease: 30s }')
   const first = await start()
-  const before = newXagent(first)
-  await before.connect()
-  const { channelId } = await before.openChannel()
-  const legacyId = connector.channels()[0]?.channelId ?? ''
-  connector.signIn(legacyId)
+  const { xagent: before, channelId, legacyId } = await signedIn(first)
   await before.terminate()
   connector.push(legacyId, { text: 'kept' })
   await durable(1)
