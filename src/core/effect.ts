@@ -3,7 +3,7 @@ import type { ChannelId, LinkId, MessageId, PacketId, ToolId } from '../protocol
 import type { JsonObject } from '../protocol/packet.js'
 import type { ChannelEvent, Transmission } from './event.js'
 import type { Certainty, DeadLetterReason, Direction, InboundOutcome, OutboundOutcome } from './outcome.js'
-import type { Change } from './record.js'
+import type { Change, ReplyProof } from './record.js'
 
 /** The answer to one transmission of a final (v2 §7). */
 export type Verdict =
@@ -51,7 +51,7 @@ export type Effect =
   | { readonly type: 'commit'; readonly changes: readonly Change[]; readonly then: ChannelEvent | null }
   | Transmit
   | { readonly type: 'answer'; readonly to: Transmission; readonly messageId: MessageId; readonly verdict: Verdict }
-  | { readonly type: 'invoke'; readonly messageId: MessageId; readonly step: number; readonly tool: ToolId; readonly arguments: JsonObject; readonly toolCallId: string }
+  | { readonly type: 'invoke'; readonly messageId: MessageId; readonly step: number; readonly tool: ToolId; readonly arguments: JsonObject; readonly toolCallId: string; readonly proof: ReplyProof }
   | { readonly type: 'reopen'; readonly messageId: MessageId }
   | { readonly type: 'trim_completed'; readonly kind: 'completed' | 'outbound' }
   | { readonly type: 'wake'; readonly channelId: ChannelId }

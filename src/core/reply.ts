@@ -152,10 +152,11 @@ export function stepStarted(channel: Channel, event: Extract<ChannelEvent, { typ
 
 function invoke(channel: Channel, job: FinalJob, out: Effect[]): void {
   const step = job.record?.steps[job.step]
-  if (step === undefined) return
+  const target = job.record?.target
+  if (step === undefined || !target) return
   out.push({
     type: 'invoke', messageId: job.final.messageId, step: job.step, tool: step.tool, arguments: step.arguments,
-    toolCallId: `${channel.id}:${job.final.messageId}:${job.step + 1}`,
+    toolCallId: `${channel.id}:${job.final.messageId}:${job.step + 1}`, proof: target.proof,
   })
 }
 

@@ -30,8 +30,7 @@ export class LegacyCalls {
 
   /** Runs one step of a final; its answer, and a late one, come back to the channel as events. */
   invokeStep(entry: Entry, effect: Extract<Effect, { type: 'invoke' }>): void {
-    const { messageId, step } = effect
-    const proof = this.#proofOf(entry, effect)
+    const { messageId, step, proof } = effect
     const startedAt = this.context.now()
     this.tools.invoke(
       { toolId: effect.tool, channelId: entry.legacyId, arguments: { ...effect.arguments, connector_channel_id: entry.legacyId }, toolCallId: effect.toolCallId, timeoutMs: this.context.settings.toolTimeoutMs },
@@ -70,10 +69,6 @@ export class LegacyCalls {
       () => this.context.log.info({ channelId: entry.id, tool: tool.toolId }, 'a relayed tool call was answered after its timeout'),
       (progress) => onProgress(projectProgress(tool.toolId, progress)),
     )
-  }
-
-  #proofOf(entry: Entry, effect: Extract<Effect, { type: 'invoke' }>): ReplyProof {
-    return entry.channel.jobs.get(effect.messageId)?.record?.target?.proof ?? NO_PROOF
   }
 
   #outcomeOf(answer: Answer, proof: ReplyProof): ToolOutcome {
