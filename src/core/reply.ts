@@ -23,12 +23,12 @@ export function finalReceived(channel: Channel, shared: Shared, final: ArrivedFi
   const running = channel.jobs.get(final.messageId)
   if (running !== undefined) {
     if (running.final.contentHash === final.contentHash) running.repeats.push(final.from)
-    else conflict(final, out)
+    else conflict(final, [], out)
     return
   }
   const { outboundQueue, outboundWaitMs } = shared.limits
   if (channel.line.length >= outboundQueue || channel.deferred.size >= DEFERRED_FACTOR * outboundQueue) {
-    return refuseForNow(final, 'busy', out)
+    return refuseForNow(final, [], 'busy', out)
   }
   const job: FinalJob = { final, repeats: [], waitUntil: now + outboundWaitMs, phase: 'looking', record: null, step: 0, reopened: false, ending: null }
   channel.line.push(job)
@@ -52,7 +52,7 @@ export function outboundFound(channel: Channel, shared: Shared, event: Extract<C
   if (record === null || (record.state === 'ended' && record.until <= now)) {
     job.phase = 'queued'
   } else if (record.contentHash !== job.final.contentHash) {
-    conflict(job.final, out)
+    conflict(job.final, job.repeats, out)
     removeJob(channel, job)
   } else if (record.state === 'ended') {
     answerAll(job, rememberedVerdict(record), out)
@@ -68,7 +68,7 @@ export function outboundFound(channel: Channel, shared: Shared, event: Extract<C
 export function lookupFailed(channel: Channel, shared: Shared, messageId: MessageId, now: number, out: Effect[]): void {
   const job = channel.jobs.get(messageId)
   if (job === undefined) return
-  refuseForNow(job.final, 'store_unavailable', out)
+  refuseForNow(job.final, job.repeats, 'store_unavailable', out)
   removeJob(channel, job)
   advance(channel, shared, now, out)
 }
@@ -91,7 +91,7 @@ function begin(channel: Channel, shared: Shared, job: FinalJob, now: number, out
   if (!channel.legacyOpen) {
     if (job.waitUntil > now) return false
     if (job.record !== null) return defer(channel, shared, job, 'connector_unavailable', now, out)
-    refuseForNow(job.final, 'connector_unavailable', out)
+    refuseForNow(job.final, job.repeats, 'connector_unavailable', out)
     removeJob(channel, job)
     return true
   }
@@ -215,7 +215,7 @@ export function replyStored(channel: Channel, shared: Shared, messageId: Message
   out.push(ending.ended)
   if (ending.kind === 'accepted') {
     out.push({ type: 'answer', to: job.final.from, messageId, verdict: { status: 'accepted' } })
-    for (const repeat of job.repeats) out.push({ type: 'answer', to: repeat, messageId, verdict: { status: 'duplicate' } })
+    answer(job.repeats, messageId, { status: 'duplicate' }, out)
   } else {
     answerAll(job, { status: 'rejected', code: ending.code, retryable: ending.kind === 'deferred' }, out)
   }
@@ -252,15 +252,15 @@ export function replyAt(channel: Channel): number {
   return at
 }
 
-function conflict(final: ArrivedFinal, out: Effect[]): void {
+function conflict(final: ArrivedFinal, repeats: readonly Transmission[], out: Effect[]): void {
   out.push({ type: 'received', direction: 'outbound' })
-  out.push({ type: 'answer', to: final.from, messageId: final.messageId, verdict: { status: 'rejected', code: 'message_id_conflict', retryable: false } })
+  answer([final.from, ...repeats], final.messageId, { status: 'rejected', code: 'message_id_conflict', retryable: false }, out)
   out.push(refusedOnce(final.messageId, 'conflict', 'message_id_conflict'))
 }
 
 /** Refused before it was taken over: nothing is stored, xAgent redelivers it. */
-function refuseForNow(final: ArrivedFinal, code: string, out: Effect[]): void {
-  out.push({ type: 'answer', to: final.from, messageId: final.messageId, verdict: { status: 'rejected', code, retryable: true } })
+function refuseForNow(final: ArrivedFinal, repeats: readonly Transmission[], code: string, out: Effect[]): void {
+  answer([final.from, ...repeats], final.messageId, { status: 'rejected', code, retryable: true }, out)
   out.push(refusedOnce(final.messageId, 'deferred', code))
 }
 
@@ -270,7 +270,11 @@ function rememberedVerdict(record: OutboundRecord): Verdict {
 }
 
 function answerAll(job: FinalJob, verdict: Verdict, out: Effect[]): void {
-  for (const to of [job.final.from, ...job.repeats] satisfies Transmission[]) out.push({ type: 'answer', to, messageId: job.final.messageId, verdict })
+  answer([job.final.from, ...job.repeats], job.final.messageId, verdict, out)
+}
+
+function answer(transmissions: readonly Transmission[], messageId: MessageId, verdict: Verdict, out: Effect[]): void {
+  for (const to of transmissions) out.push({ type: 'answer', to, messageId, verdict })
 }
 
 function removeJob(channel: Channel, job: FinalJob): void {

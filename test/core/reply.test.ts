@@ -168,6 +168,16 @@ t.test('with the connector away a final waits, then is refused for now without b
   t.strictSame(rig.calls, ['one'])
 })
 
+t.test('every transmission of a final gets an answer, also of one that is refused before it begins', async (t) => {
+  const rig = new Rig()
+  rig.event({ type: 'legacy_changed', open: false })
+  rig.final('f1', 'one', 'pkt_1')
+  rig.final('f1', 'one', 'pkt_2')
+  rig.pass(20_000)
+  t.strictSame(rig.answers, ['pkt_1 rejected connector_unavailable true', 'pkt_2 rejected connector_unavailable true'])
+  t.equal(rig.ended.length, 1)
+})
+
 t.test('too many waiting finals on a channel are refused as busy', async (t) => {
   const rig = new Rig({ limits: { outboundQueue: 2 } })
   for (const id of ['f1', 'f2', 'f3']) rig.final(id, id)
