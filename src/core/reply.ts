@@ -17,13 +17,16 @@ import type { Channel, FinalJob, Shared } from './state.js'
 
 /** At most this many times `outbound_queue` finals may wait for their redelivery per channel. */
 const DEFERRED_FACTOR = 10
+/** Further transmissions of one running final that get an answer of their own: the latest ones. */
+const MAX_REPEATS = 100
 
 /** A final, or another transmission of it, has arrived. */
 export function finalReceived(channel: Channel, shared: Shared, final: ArrivedFinal, now: number, out: Effect[]): void {
   const running = channel.jobs.get(final.messageId)
   if (running !== undefined) {
-    if (running.final.contentHash === final.contentHash) running.repeats.push(final.from)
-    else conflict(final, [], out)
+    if (running.final.contentHash !== final.contentHash) return conflict(final, [], out)
+    if (running.repeats.length >= MAX_REPEATS) running.repeats.shift()
+    running.repeats.push(final.from)
     return
   }
   const { outboundQueue, outboundWaitMs } = shared.limits
