@@ -88,7 +88,7 @@ t.test('messages taken over before a SIGKILL are delivered after it, in order, o
   t.not(after.received[0]?.packetId, one.packetId)
   t.notOk(after.received.some(({ messageId }) => messageId === zero.messageId), 'what was accepted is not sent again')
   t.equal(await metric(second, 'ledger_imbalance', { direction: 'inbound' }), 0)
-  t.match(second.log(), /"cause":"restart"/, 'the gap of the restart is logged')
+  await until(() => second.log().includes('"cause":"restart"'), 'the gap of the restart is logged')
 })
 
 t.test('a SIGKILL does not prolong retention: the message expires at its own time, and is never sent', { timeout: 60_000 }, async (t) => {
@@ -102,8 +102,10 @@ t.test('a SIGKILL does not prolong retention: the message expires at its own tim
   await first.kill('SIGKILL')
   const second = await start()
   const restartedAfter = Date.now() - takenAt
-  await until(async () => (await metric(second, 'messages_total', { direction: 'inbound', outcome: 'expired' })) === 1, 'it expires', 20_000)
-  const ended = JSON.parse(second.log().split('\n').find((line) => line.includes('"outcome":"expired"')) ?? '{}') as { ageMs: number }
+  const line = () => second.log().split('\n').find((candidate) => candidate.includes('"outcome":"expired"') && candidate.endsWith('}'))
+  await until(() => line() !== undefined, 'its end is logged', 20_000)
+  t.equal(await metric(second, 'messages_total', { direction: 'inbound', outcome: 'expired' }), 1)
+  const ended = JSON.parse(line() ?? '') as { ageMs: number }
   t.ok(ended.ageMs >= 6_000, 'not before its time')
   t.ok(ended.ageMs < Math.max(6_000, restartedAfter) + 1_000, `no new ttl began with the restart: age ${ended.ageMs} ms, restarted after ${restartedAfter} ms`)
   const after = newXagent(second)
@@ -157,5 +159,5 @@ t.test('SIGTERM drains and exits with 0', { timeout: 60_000 }, async (t) => {
   const { start } = await ground(t)
   const gateway = await start()
   t.strictSame(await gateway.kill('SIGTERM'), { code: 0, signal: null })
-  t.match(gateway.log(), /the gateway has stopped/)
+  await until(() => gateway.log().includes('the gateway has stopped'), 'it says so')
 })
