@@ -74,7 +74,9 @@ export class SimXagent {
   /** Dials without a hello. */
   async dial(): Promise<void> {
     const url = `${this.options.baseUrl.replace(/^http/, 'ws')}/ws`
-    const link = await XagentLink.dial({ url, apiKey: this.options.apiKey ?? null, onPacket: (packet) => this.#receive(packet), now: this.#now })
+    const link = await XagentLink.dial({
+      url, apiKey: this.options.apiKey ?? null, onPacket: (packet) => this.#receive(packet), now: this.#now,
+    })
     this.#link = link
     void link.closed.then((end) => {
       if (this.#link === link) this.#link = null
@@ -142,7 +144,11 @@ export class SimXagent {
       type: 'chat.message',
       connector_channel_id: channelId,
       payload: {
-        message_id: messageId, ...(text !== undefined && { text }), ...(files !== undefined && { files }), created_at: this.#now(), ...fields,
+        message_id: messageId,
+        ...(text !== undefined && { text }),
+        ...(files !== undefined && { files }),
+        created_at: this.#now(),
+        ...fields,
       },
     })
   }

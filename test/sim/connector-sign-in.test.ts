@@ -2,7 +2,8 @@ import t from 'tap'
 import { client, running } from './connected.js'
 import type { SimXagent } from '../../src/sim/xagent.js'
 
-const start = (xagent: SimXagent, channelId: string, flowId: string) => xagent.request('auth.start', channelId, { flow_id: flowId, input: {} })
+const start = (xagent: SimXagent, channelId: string, flowId: string) =>
+  xagent.request('auth.start', channelId, { flow_id: flowId, input: {} })
 const look = async (xagent: SimXagent, channelId: string, sessionId: unknown) =>
   xagent.request('auth.status', channelId, { auth_session_id: sessionId })
 

@@ -85,7 +85,8 @@ void t.test('sends finals, deltas and activity in the shapes of v2, and resolves
   const packet = await sent('chat.message')
   t.match(packet, { connector_channel_id: channelId, payload: { message_id: 'a1', text: 'The answer', role: 'assistant' } })
   connector.pushBytes(JSON.stringify({
-    packet_id: 'x', type: 'chat.message.ack', reply_to: packet.packet_id, connector_channel_id: channelId, payload: { message_id: 'a1', status: 'accepted' },
+    packet_id: 'x', type: 'chat.message.ack', reply_to: packet.packet_id, connector_channel_id: channelId,
+    payload: { message_id: 'a1', status: 'accepted' },
   }))
   t.equal((await final).payload?.['status'], 'accepted')
 })
