@@ -44,7 +44,7 @@ t.test('every metric and its labels, both ways', async (t) => {
 })
 
 t.test('every error code, both ways', async (t) => {
-  t.strictSame(firstColumn(read('docs/protocol.md'), 'Error codes of the gateway'), Object.keys(ERROR_CODES))
+  t.strictSame(firstColumn(read('docs/protocol-mapping.md'), 'Error codes of the gateway'), Object.keys(ERROR_CODES))
 })
 
 t.test('every preset key, both ways, and the example is a configuration', async (t) => {
