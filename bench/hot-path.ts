@@ -3,6 +3,7 @@
  * push and JSON.stringify of the answer. Ratios within one run; absolute figures are this machine's. `npm run bench`.
  */
 import { step } from '../src/core/channel.js'
+import { newDeltaCache } from '../src/core/delta.js'
 import { newFlushGate } from '../src/core/flush.js'
 import { newChannel, type Shared } from '../src/core/state.js'
 import { loadPresets } from '../src/config/package-files.js'
@@ -38,8 +39,12 @@ const pushes = decoded.map((packet) => translatePush(packet.payload, context))
 
 function newShared(): Shared {
   return {
-    limits: { ttlMs: 3_600_000, maxMessages: 1_000, maxBytes: 2 ** 23, overflow: 'evict_oldest', window: 1, ackTimeoutMs: 30_000, backoffInitialMs: 500, backoffMaxMs: 30_000, maxAttempts: 0, outboundQueue: 100, outboundWaitMs: 20_000 },
-    dialect: { preset: preset as NonNullable<typeof preset>, tools: new Map() }, budget: { usedBytes: 0, maxBytes: 2 ** 30 }, gate: newFlushGate(50), run: 'bench', nextSeq: 1, nextDeadLetter: 0, jitterSeed: 1,
+    limits: {
+      ttlMs: 3_600_000, maxMessages: 1_000, maxBytes: 2 ** 23, overflow: 'evict_oldest', window: 1, ackTimeoutMs: 30_000, backoffInitialMs: 500, backoffMaxMs: 30_000,
+      maxAttempts: 0, outboundQueue: 100, outboundWaitMs: 20_000,
+      turns: { mode: 'on', quietMs: 10_000, timeoutMs: 300_000, maxMs: 900_000 }, deltas: { ttlMs: 600_000, maxStreams: 1_000, maxBytes: 2 ** 20 }, activityTimeoutMs: 30_000,
+    },
+    dialect: { preset: preset as NonNullable<typeof preset>, tools: new Map() }, budget: { usedBytes: 0, maxBytes: 2 ** 30 }, gate: newFlushGate(50), deltas: newDeltaCache(), run: 'bench', nextSeq: 1, nextDeadLetter: 0, jitterSeed: 1,
   }
 }
 

@@ -152,12 +152,14 @@ function settingsOf(connector: ConnectorConfig, config: GatewayConfig): RouteSet
     limits: {
       ttlMs: retention.ttlMs, maxMessages: retention.maxMessages, maxBytes: retention.maxBytes, overflow: retention.overflow, window: delivery.window,
       ackTimeoutMs: delivery.ackTimeoutMs, backoffInitialMs: delivery.backoff.initialMs, backoffMaxMs: delivery.backoff.maxMs, maxAttempts: delivery.maxAttempts,
-      outboundQueue: delivery.outboundQueue, outboundWaitMs: delivery.outboundWaitMs,
+      outboundQueue: delivery.outboundQueue, outboundWaitMs: delivery.outboundWaitMs, turns: config.turns,
+      deltas: { ttlMs: config.deltas.ttlMs, maxStreams: config.deltas.maxStreams, maxBytes: config.deltas.maxBytes }, activityTimeoutMs: config.activity.timeoutMs,
     },
     maxChannels: config.limits.maxChannels,
     toolTimeoutMs: delivery.toolTimeoutMs,
     drainTimeoutMs: delivery.drainTimeoutMs,
     sweepIntervalMs: retention.sweepIntervalMs,
+    deltaSweepMs: config.deltas.sweepIntervalMs,
     deadLetters: { max: retention.deadLetters, maxBytes: retention.deadLetterBytes, ttlMs: retention.deadLetterTtlMs },
   }
 }

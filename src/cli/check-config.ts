@@ -1,5 +1,4 @@
 /** `check-config`: says whether a configuration is right, without starting anything. */
-import { isLaterPreset } from '../config/not-yet.js'
 import { DEFAULT_CONFIG_FILE, loadCatalog, loadPresets } from '../config/package-files.js'
 import { choosePreset } from '../config/preset-file.js'
 import { EXIT, print, readFlags, type Command } from './command.js'
@@ -30,7 +29,7 @@ export const checkConfig: Command = {
     const presets = loadPresets()
     loadCatalog()
     for (const connector of config.connectors) {
-      const preset = isLaterPreset(connector.preset) ? connector.preset : connector.preset === 'auto' ? 'auto' : choosePreset(presets, null, connector).name
+      const preset = connector.preset === 'auto' ? 'auto' : choosePreset(presets, null, connector).name
       print(`connector ${connector.name}: ${connector.url}, preset ${preset}, key ${connector.apiKey === null ? 'none' : 'set'}`)
     }
     print(`xAgent listener ${config.listen.host}:${config.listen.port}, ${config.xagent.apiKeys.length} key(s); admin ${config.admin.host}:${config.admin.port}; store ${withoutSecret(config.store)}`)

@@ -1,15 +1,11 @@
 /** Keys that are accepted because a later version uses them; `check-config` says so for each that a file sets. */
 import type { GatewayConfig } from './schema.js'
 
-const SECTIONS: readonly string[] = ['redis', 'files', 'turns', 'deltas', 'activity']
+const SECTIONS: readonly string[] = ['redis', 'files']
 const KEYS: readonly (readonly string[])[] = [
   ['admin', 'write_token'], ['admin', 'show_texts'], ['listen', 'public_url'], ['delivery', 'idle_close'], ['limits', 'legacy_bytes_per_second'],
 ]
-const PRESET_KEYS: readonly string[] = ['reorder_window', 'file_limit', 'refused_file', 'typing', 'descriptor_check', 'pause_reading']
-
-/** Presets that come with a later version: `check-config` takes their names, `serve` does not. */
-const PRESETS: readonly string[] = ['wechat', 'feishu']
-export const isLaterPreset = (name: string): boolean => PRESETS.includes(name)
+const PRESET_KEYS: readonly string[] = ['file_limit', 'refused_file', 'pause_reading']
 
 /** Paths of the keys that the file sets and that this version does not use yet. */
 export function notYetKeys(data: unknown, config: GatewayConfig): (readonly PropertyKey[])[] {
@@ -18,10 +14,9 @@ export function notYetKeys(data: unknown, config: GatewayConfig): (readonly Prop
   for (const path of KEYS) if (valueAt(data, path) !== undefined) paths.push(path)
   if (/^rediss?:/.test(config.store)) paths.push(['store'])
   if (config.boundary.mode === 'observe') paths.push(['boundary', 'mode'])
-  config.connectors.forEach(({ preset }, index) => {
-    if (isLaterPreset(preset)) paths.push(['connectors', index, 'preset'])
+  for (const index of config.connectors.keys()) {
     for (const key of PRESET_KEYS) if (valueAt(data, ['connectors', index, key]) !== undefined) paths.push(['connectors', index, key])
-  })
+  }
   return paths
 }
 

@@ -21,10 +21,12 @@ const DEFAULTS: Omit<Preset, 'name' | 'version' | 'cardIds'> = {
   targetTtlMs: DAY_MS,
   textLimit: { max: 4_000, unit: 'code_points' },
   outcomes: [],
+  typing: null,
   hiddenTools: [],
   resultFields: ['status'],
   whileClosed: 'unknown',
   pauseReading: 'lossy',
+  descriptorCheckMs: null,
   inferReply: false,
 }
 
@@ -61,10 +63,12 @@ function withKeys(preset: Preset, keys: PresetKeys): Preset {
     targetTtlMs: keys.target_ttl,
     textLimit: keys.text_limit,
     outcomes: keys.outcomes,
+    typing: keys.typing,
     hiddenTools: keys.hidden_tools,
     resultFields: keys.result_fields,
     whileClosed: keys.while_closed,
     pauseReading: keys.pause_reading,
+    descriptorCheckMs: keys.descriptor_check === 'never' ? null : keys.descriptor_check,
     inferReply: keys.infer_reply,
   } satisfies { [Key in keyof Omit<Preset, 'name' | 'version' | 'cardIds'>]: Preset[Key] | undefined }
   return { ...preset, ...withoutUndefined(said) }

@@ -44,7 +44,10 @@ const keys = {
   file_limit: z.strictObject({ max_bytes: size(), content: z.array(z.string().min(1)).optional() }).optional(),
   refused_file: z.enum(['reject', 'link']).optional(),
   outcomes: z.array(z.strictObject({ contains: z.string().min(1), class: z.enum(['temporary', 'permanent', 'auth', 'in_doubt'], 'must be temporary, permanent, auth or in_doubt') })).optional(),
-  typing: z.strictObject({ tool: template, arguments: z.record(name, template).optional() }).nullable().optional(),
+  typing: z.strictObject({
+    tool: template,
+    arguments: z.record(name, template).refine((args) => Object.values(args).filter((one) => one === '{typing}').length === 1, 'must give exactly one argument the value "{typing}"'),
+  }).nullable().optional(),
   hidden_tools: z.array(name).optional(),
   result_fields: z.array(name).optional(),
   while_closed: z.enum(['lost', 'queued', 'unknown'], 'must be lost, queued or unknown').optional(),

@@ -1,7 +1,7 @@
 /**
  * One channel: the whole way of a message, in stage order.
  *
- *   pushed ─ retain ─ deliver ─▶ xAgent          acked ends it
+ *   pushed ─ retain ─ turn ─ deliver ─▶ xAgent   acked ends it
  *   final  ─ bind ─ plan ─ steps ─▶ connector    reply_stored answers it
  *
  * `step` is all there is: it changes the state in place, says what is to be done, and names the next moment to look again.
@@ -9,8 +9,13 @@
 import type { ChannelEvent } from './event.js'
 import type { Effect } from './effect.js'
 import { ackTimeouts, acked, deliverAt, errorAnswered, expire, left, opened, pump, sendFailed } from './deliver.js'
-import { advance, finalInvalid, finalReceived, lookupFailed, outboundDeadlines, outboundFound, reopened, replyAt, replyStored, stepAnswered, stepStarted } from './reply.js'
+import { advance, finalInvalid, finalReceived, lookupFailed, outboundDeadlines, outboundFound, reopened, replayed, replyAt, replyStored, stepAnswered, stepStarted } from './reply.js'
 import { lateAnswer } from './reply-end.js'
+import { activityReceived, clearTyping, typingAt, typingTimeout } from './activity.js'
+import { deltaReceived } from './delta.js'
+import { writerUnknown } from './last-chat.js'
+import { releaseHeld } from './reorder.js'
+import { settleTurn, turnAt, turnStored } from './turn.js'
 import { arrive, completedFound, rebound, takenDurable } from './retain.js'
 import type { Channel, Shared } from './state.js'
 
@@ -24,13 +29,21 @@ export interface StepResult {
 /** One event at one moment. Deadlines that have passed are dealt with before the event, ready messages leave after it. */
 export function step(channel: Channel, shared: Shared, event: ChannelEvent, now: number): StepResult {
   const out: Effect[] = []
-  ackTimeouts(channel, shared, now)
-  expire(channel, shared, now, out)
+  deadlines(channel, shared, now, out)
   handle(channel, shared, event, now, out)
   outboundDeadlines(channel, shared, now, out)
-  expire(channel, shared, now, out)
+  deadlines(channel, shared, now, out)
   pump(channel, shared, now, out)
-  return { effects: out, nextAt: Math.min(deliverAt(channel, now), replyAt(channel)) }
+  return { effects: out, nextAt: Math.min(deliverAt(channel, shared, now), replyAt(channel), turnAt(channel, shared, now), typingAt(channel)) }
+}
+
+/** What is due by now, in stage order. */
+function deadlines(channel: Channel, shared: Shared, now: number, out: Effect[]): void {
+  ackTimeouts(channel, shared, now)
+  expire(channel, shared, now, out)
+  releaseHeld(channel, shared, now)
+  typingTimeout(channel, now, out)
+  settleTurn(channel, shared, now, out)
 }
 
 function handle(channel: Channel, shared: Shared, event: ChannelEvent, now: number, out: Effect[]): void {
@@ -44,14 +57,18 @@ function handle(channel: Channel, shared: Shared, event: ChannelEvent, now: numb
     case 'drained': return drained(channel, event)
     case 'acked': return acked(channel, shared, event, now, out)
     case 'rebound': return rebound(channel, out)
+    case 'turn_stored': return turnStored(channel, event.seq)
     case 'error_answered': return errorAnswered(channel, shared, event, now, out)
 
     case 'final_received': return finalReceived(channel, shared, event.final, now, out)
+    case 'delta_received': return delta(channel, shared, event, now, out)
+    case 'activity_received': return activityReceived(channel, shared, event.status, now, out)
+    case 'replayed': return replayed(channel, shared, event, now, out)
     case 'final_invalid': return finalInvalid(event, out)
     case 'outbound_found': return outboundFound(channel, shared, event, now, out)
     case 'lookup_failed': return lookupFailed(channel, shared, event.messageId, now, out)
     case 'legacy_changed': return legacyChanged(channel, shared, event, now, out)
-    case 'step_started': return stepStarted(channel, event, out)
+    case 'step_started': return stepStarted(channel, shared, event, now, out)
     case 'step_answered': return stepAnswered(channel, shared, event, now, out)
     case 'reopened': return reopened(channel, shared, event, now, out)
     case 'reply_stored': return replyStored(channel, shared, event.messageId, now, out)
@@ -62,11 +79,17 @@ function handle(channel: Channel, shared: Shared, event: ChannelEvent, now: numb
   }
 }
 
+/** Text begins to be visible: nobody need be shown typing any more (v2 §8). */
+function delta(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'delta_received' }>, now: number, out: Effect[]): void {
+  if (deltaReceived(channel, shared, event, now, out)) clearTyping(channel, out)
+}
+
 function drained(channel: Channel, event: Extract<ChannelEvent, { type: 'drained' }>): void {
   if (channel.link?.id === event.link) channel.congested = false
 }
 
 function legacyChanged(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'legacy_changed' }>, now: number, out: Effect[]): void {
   channel.legacyOpen = event.open
+  if (!event.open) writerUnknown(channel)
   advance(channel, shared, now, out)
 }

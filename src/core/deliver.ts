@@ -6,6 +6,7 @@
  */
 import type { AckVerdict } from '../protocol/im-v2.js'
 import type { LinkId, PacketId } from '../protocol/ids.js'
+import { clearTyping } from './activity.js'
 import type { Effect, OrphanReason, RedeliveryCause } from './effect.js'
 import type { ChannelEvent } from './event.js'
 import { leaveFlush, mayFlush, settleFlush } from './flush.js'
@@ -13,13 +14,18 @@ import { endWaiting, inboundRecord } from './inbound-end.js'
 import { backoffMs } from './jitter.js'
 import { note } from './journal.js'
 import { inboundKey } from './record.js'
+import { isHeld, releaseAt } from './reorder.js'
 import type { Channel, Shared, Waiting } from './state.js'
+import { activityUnknown, enterTurn, needsPlace, turnNotTransmitted, turnRefused, turnTransmitted } from './turn.js'
+import { candidates } from './turn-order.js'
 
 /** `channel.open` is xAgent's "I am back": backoff resets and the backlog flows in order (DESIGN §4 Return). */
 export function opened(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'opened' }>, now: number, out: Effect[]): void {
   landAll(channel, 'link_lost', now)
   leaveFlush(channel, shared.gate, out)
+  activityUnknown(channel)
   channel.link = { id: event.link, as: event.as }
+  channel.openedAt = now
   channel.congested = false
   channel.backlogUntil = shared.nextSeq - 1
   for (const message of channel.bySeq.values()) {
@@ -33,6 +39,8 @@ export function left(channel: Channel, shared: Shared, link: LinkId, now: number
   if (channel.link?.id !== link) return
   landAll(channel, 'link_lost', now)
   leaveFlush(channel, shared.gate, out)
+  activityUnknown(channel)
+  clearTyping(channel, out)
   channel.link = null
 }
 
@@ -63,16 +71,20 @@ export function pump(channel: Channel, shared: Shared, now: number, out: Effect[
 
 /** Answers whether the head is held up by a time, so that the channel gives up its place among those that flush. */
 function transmitReady(channel: Channel, shared: Shared, link: NonNullable<Channel['link']>, now: number, out: Effect[]): boolean {
-  for (const message of channel.waiting) {
-    if (channel.inFlight.size >= shared.limits.window) return false
-    if (message.ended || message.inFlight !== null) continue
-    if (message.notBefore > now) return true
-    if (message.preparing > 0 || awaitsCommit(message)) return false
-    if (!mayFlush(channel, shared.gate)) return false
-    transmit(channel, shared, message, link, now, out)
+  for (const message of candidates(channel, shared)) {
+    if (channel.inFlight.size + channel.entering.size >= shared.limits.window) return false
+    if (isOnItsWay(channel, message)) continue
+    if (message.notBefore > now || isHeld(channel, message)) return true
+    if (message.preparing > 0) return false
+    const enters = needsPlace(channel, shared, message)
+    if ((!enters && awaitsCommit(message)) || !mayFlush(channel, shared.gate)) return false
+    if (enters) enterTurn(channel, message, now, out)
+    else transmit(channel, shared, message, link, now, out)
   }
   return false
 }
+
+const isOnItsWay = (channel: Channel, message: Waiting): boolean => message.inFlight !== null || channel.entering.has(message)
 
 /**
  * The first transmission and the commit start together, except where an answer could need what is being written: a
@@ -90,6 +102,7 @@ function transmit(channel: Channel, shared: Shared, message: Waiting, link: NonN
   channel.inFlight.add(message)
   const { cause } = message
   note(message.journal, now - message.takenAt, 'transmitted', cause ?? undefined)
+  turnTransmitted(channel, message, now)
   message.cause = null
   out.push({
     type: 'transmit', link: link.id, as: link.as, packetId: packetIdOf(shared, message), seq: message.seq, messageId: message.messageId, createdAt: message.createdAt, cause,
@@ -105,6 +118,7 @@ export function sendFailed(channel: Channel, shared: Shared, event: Extract<Chan
   message.attempts -= 1
   message.cause = event.cause
   if (message.attempts === 0) message.certainty = 'certain'
+  turnNotTransmitted(channel, message)
   switch (event.reason) {
     case 'full':
     case 'closed':
@@ -156,7 +170,8 @@ function applyVerdict(channel: Channel, shared: Shared, message: Waiting, latest
     return endWaiting(channel, shared, message, { outcome: 'rejected', reason: 'max_attempts', code: verdict.code }, now, out)
   }
   retryLater(shared, message, now)
-  if (message.durable) out.push({ type: 'commit', changes: [{ op: 'put', kind: 'inbound', key: inboundKey(message.seq), value: inboundRecord(message) }], then: null })
+  const refused = turnRefused(channel, message)
+  if (message.durable) out.push({ type: 'commit', changes: [{ op: 'put', kind: 'inbound', key: inboundKey(message.seq), value: inboundRecord(message) }, ...refused], then: null })
 }
 
 /** A packet of type `error` that answers ours (DESIGN §4 Ack): invalid is permanent, not open waits, the rest is temporary. */
@@ -182,15 +197,17 @@ export function errorAnswered(channel: Channel, shared: Shared, event: Extract<C
 }
 
 /** The next moment at which this stage has something to do, or Infinity. */
-export function deliverAt(channel: Channel, now: number): number {
+export function deliverAt(channel: Channel, shared: Shared, now: number): number {
   let at = Infinity
   for (const message of channel.inFlight) at = Math.min(at, message.inFlight?.ackBy ?? Infinity)
   const soonest = channel.expiries.find((message) => !message.ended && message.inFlight === null)
   if (soonest !== undefined) at = Math.min(at, soonest.expiresAt)
-  if (channel.link !== null && !channel.congested) {
-    const head = channel.waiting.find((message) => !message.ended && message.inFlight === null)
+  if (channel.link === null || channel.congested) return at
+  for (const head of candidates(channel, shared)) {
+    if (isOnItsWay(channel, head)) continue
+    if (isHeld(channel, head)) return Math.min(at, releaseAt(channel, shared))
     // A head whose time has come waits for something else: its commit, a place to flush.
-    if (head !== undefined && head.notBefore > now) at = Math.min(at, head.notBefore)
+    return head.notBefore > now ? Math.min(at, head.notBefore) : at
   }
   return at
 }

@@ -3,7 +3,8 @@ import type { ChannelId, LinkId, MessageId, PacketId, ToolId } from '../protocol
 import type { JsonObject } from '../protocol/packet.js'
 import type { ChannelEvent, Transmission } from './event.js'
 import type { Certainty, DeadLetterReason, Direction, InboundOutcome, OutboundOutcome } from './outcome.js'
-import type { Change, ReplyProof } from './record.js'
+import type { Change, ReplyProof, TypingTarget } from './record.js'
+import type { TurnEnd } from './state.js'
 
 /** The answer to one transmission of a final (v2 §7). */
 export type Verdict =
@@ -59,6 +60,15 @@ export type Effect =
   | { readonly type: 'ack_fault' }
   | { readonly type: 'ack_latency'; readonly ms: number }
   | { readonly type: 'auth_doubtful'; readonly reason: string | null }
+  /** A dead letter is sent again: it is pending once more, and no dead letter any longer. */
+  | { readonly type: 'replayed'; readonly direction: Direction; readonly deadLetterBytes: number }
+  | { readonly type: 'turn_ended'; readonly end: TurnEnd; readonly lastedMs: number; readonly accepted: number; readonly finals: number }
+  /** Answers a packet with `error` (v2 §10). */
+  | { readonly type: 'refuse'; readonly to: Transmission; readonly code: 'delta_sequence_gap' | 'delta_sequence_conflict' }
+  /** Shows, or hides, "is typing"; its outcome changes nothing. */
+  | { readonly type: 'typing'; readonly target: TypingTarget; readonly on: boolean }
+  | { readonly type: 'deviation'; readonly reason: 'delta_ignored' }
+  | { readonly type: 'overflow'; readonly kind: 'delta_streams' }
   | Ended
 
 export const REDELIVERY_CAUSES = ['ack_timeout', 'rejected', 'busy', 'link_lost', 'error', 'restart'] as const

@@ -4,7 +4,7 @@ import type { AckVerdict } from '../protocol/im-v2.js'
 import type { TranslatedPush } from '../translate/message-push.js'
 import type { ToolOutcome } from '../translate/tool-outcome.js'
 import type { RedeliveryCause } from './effect.js'
-import type { CompletedRecord, OutboundRecord } from './record.js'
+import type { CompletedRecord, DeadLetterRecord, OutboundRecord } from './record.js'
 
 /** One transmission of a final: where its ack goes. `as` is the channel id that this link uses. */
 export interface Transmission {
@@ -15,7 +15,8 @@ export interface Transmission {
 
 /** A final as it came, checked (v2 §5). */
 export interface ArrivedFinal {
-  readonly from: Transmission
+  /** Null for one that a person sends again. */
+  readonly from: Transmission | null
   readonly messageId: MessageId
   readonly text: string
   readonly files: number
@@ -38,11 +39,17 @@ export type ChannelEvent =
   | { readonly type: 'drained'; readonly link: LinkId }
   | { readonly type: 'acked'; readonly replyTo: PacketId; readonly verdict: AckVerdict }
   | { readonly type: 'error_answered'; readonly replyTo: PacketId; readonly code: string }
+  /** The place of a message in its turn is durable: its frame may leave. */
+  | { readonly type: 'turn_stored'; readonly seq: number }
   /** Somebody signed in or out: what was written before says nothing about who is there now. */
   | { readonly type: 'rebound' }
   // outbound, in stage order
   | { readonly type: 'final_received'; readonly final: ArrivedFinal }
   | { readonly type: 'final_invalid'; readonly from: Transmission; readonly messageId: MessageId; readonly message: string }
+  | { readonly type: 'delta_received'; readonly from: Transmission; readonly messageId: MessageId; readonly sequence: number; readonly text: string }
+  | { readonly type: 'activity_received'; readonly status: 'thinking' | 'tool' | 'idle' }
+  /** A person sends a dead letter again (its words were read from the store). */
+  | { readonly type: 'replayed'; readonly letter: DeadLetterRecord; readonly text: string }
   | { readonly type: 'outbound_found'; readonly messageId: MessageId; readonly purpose: 'redelivery' | 'abandon'; readonly record: OutboundRecord | null }
   | { readonly type: 'lookup_failed'; readonly messageId: MessageId }
   | { readonly type: 'legacy_changed'; readonly open: boolean }

@@ -5,6 +5,7 @@ import { note, noted } from './journal.js'
 import type { DeadLetterReason, InboundOutcome } from './outcome.js'
 import { RECORD_VERSION, completedKey, inboundBodyKey, inboundKey, orderKey, type Change, type CompletedRecord, type DeadLetterRecord, type InboundRecord, type JournalEntry } from './record.js'
 import type { Arrival, Channel, Shared, Waiting } from './state.js'
+import { turnMessageEnded } from './turn.js'
 
 /** Completed ids per channel are bounded by this many times `max_messages` (DESIGN §4 Dedupe). */
 export const COMPLETED_FACTOR = 10
@@ -21,8 +22,10 @@ export function indexWaiting(channel: Channel, shared: Shared, message: Waiting)
   insertSorted(channel.expiries, message, (a, b) => a.expiresAt - b.expiresAt)
   channel.byId.set(message.messageId, message)
   channel.bySeq.set(message.seq, message)
-  const group = channel.byConversation.get(message.conversation) ?? new Set<Waiting>()
-  channel.byConversation.set(message.conversation, group.add(message))
+  const queue = channel.byConversation.get(message.conversation) ?? { list: [], count: 0 }
+  channel.byConversation.set(message.conversation, queue)
+  insertSorted(queue.list, message, (a, b) => a.order - b.order)
+  queue.count += 1
   channel.waitingBytes += message.bytes
   shared.budget.usedBytes += message.bytes
 }
@@ -43,7 +46,7 @@ export function endWaiting(channel: Channel, shared: Shared, message: Waiting, e
     dead = letter.record
     changes.push(...letter.changes)
   }
-  changes.push(...completedChanges(channel, shared, message, end, message.journal, now, out))
+  changes.push(...completedChanges(channel, shared, message, end, message.journal, now, out), ...turnMessageEnded(channel, message, end.outcome, now))
   out.push({ type: 'commit', changes, then: null })
   out.push({
     type: 'ended', direction: 'inbound', ...end, detail: null, certainty: message.certainty, messageId: message.messageId,
@@ -87,7 +90,7 @@ type Identified = Pick<Waiting, 'channelId' | 'messageId' | 'originalId' | 'take
 function deadFacts(message: Identified & Pick<Waiting, 'conversation'>, end: InboundEnd, reason: DeadLetterReason) {
   return {
     direction: 'inbound' as const, reason, code: end.code, message: null, channelId: message.channelId, messageId: message.messageId,
-    originalId: message.originalId, conversation: message.conversation, takenAt: message.takenAt, steps: [],
+    originalId: message.originalId, conversation: message.conversation, takenAt: message.takenAt, steps: [], target: null,
   }
 }
 
@@ -115,9 +118,12 @@ function unindex(channel: Channel, shared: Shared, message: Waiting): void {
   channel.inFlight.delete(message)
   channel.byId.delete(message.messageId)
   channel.bySeq.delete(message.seq)
-  const group = channel.byConversation.get(message.conversation)
-  group?.delete(message)
-  if (group?.size === 0) channel.byConversation.delete(message.conversation)
+  const queue = channel.byConversation.get(message.conversation)
+  if (queue !== undefined) {
+    queue.count -= 1
+    if (queue.count === 0) channel.byConversation.delete(message.conversation)
+    while (queue.list[0]?.ended === true) queue.list.shift()
+  }
   channel.waitingBytes -= message.bytes
   shared.budget.usedBytes -= message.bytes
   while (channel.waiting[0]?.ended === true) channel.waiting.shift()

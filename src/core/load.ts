@@ -2,7 +2,8 @@
 import type { Effect } from './effect.js'
 import { indexWaiting } from './inbound-end.js'
 import { endInDoubtAtLoad } from './reply-end.js'
-import { outboundKey, type InboundRecord, type OutboundRecord, type TurnRecord } from './record.js'
+import { hold } from './reorder.js'
+import { outboundKey, type InboundRecord, type OutboundRecord } from './record.js'
 import type { Channel, Shared, Waiting } from './state.js'
 
 /** A waiting message of an earlier run: same id, same end of retention, never longer than one ttl from now. */
@@ -16,12 +17,8 @@ export function restoreInbound(channel: Channel, shared: Shared, record: Inbound
     certainty: 'unknown', lastCode: record.lastCode, durable: true, inFlight: null, notBefore: 0, cause: 'restart', ended: false,
   }
   indexWaiting(channel, shared, message)
+  hold(channel, shared, message)
   shared.nextSeq = Math.max(shared.nextSeq, record.seq + 1)
-}
-
-export function restoreTurn(channel: Channel, record: TurnRecord): void {
-  for (const conversation of record.conversations) channel.conversations.add(conversation)
-  channel.target = record.target
 }
 
 /** A final of an earlier run. A step that was started and not answered is in doubt, unless its tool may be asked again. */

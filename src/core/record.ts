@@ -6,12 +6,13 @@ import { createHash } from 'node:crypto'
 import type { Certainty, DeadLetterReason, Direction, InboundOutcome, OutboundOutcome } from './outcome.js'
 import type { ChannelId, ConversationKey, LegacyChannelId, LegacyConnectorId, ConnectorId, MessageId, ToolId } from '../protocol/ids.js'
 import type { JsonObject } from '../protocol/packet.js'
+import type { EndedTurn, LastPrivate, TurnMessage } from './state.js'
 
 export const RECORD_VERSION = 1
 
 /**
  * `route`: one record of ids, Card, Skill, last-alive time. `channel`: the id map. `turn`: who talks in a
- * channel and where answers go. `inbound`:
+ * channel, who has the word, where answers go. `inbound`:
  * waiting messages without their words. `body`: words and files of waiting messages and dead letters. `completed`: ids of
  * ended inbound messages; `completed_order` sorts them by channel and end of retention. `outbound`: finals, running and
  * ended; `outbound_order` sorts the ended ones the same way. `dead_letter`: messages that ended undelivered.
@@ -60,6 +61,17 @@ export interface ReplyTarget {
   readonly expiresAt: number
   /** Whether this target serves one message only (a reply_ref, a context token), not the whole channel. */
   readonly perMessage: boolean
+  /** The connector sends it to the private chat that wrote last: it holds only while that is this conversation. */
+  readonly lastChatOnly: boolean
+  /** How this person is shown that an answer is being made. */
+  readonly typing: TypingTarget | null
+}
+
+/** A call of the connector's typing tool; `flag` names the argument that says whether. */
+export interface TypingTarget {
+  readonly tool: ToolId
+  readonly arguments: Readonly<Record<string, string>>
+  readonly flag: string
 }
 
 export interface ReplyProof {
@@ -72,7 +84,7 @@ export interface ReplyProof {
 /** One entry of a message's bounded life: ms since its takeover, what happened, and details without words. */
 export interface JournalEntry {
   readonly at: number
-  readonly what: 'taken' | 'transmitted' | 'acked' | 'no_ack' | 'link_lost' | 'refused' | 'started' | 'done' | 'late_answer' | 'reopened' | 'ended'
+  readonly what: 'taken' | 'transmitted' | 'acked' | 'no_ack' | 'link_lost' | 'refused' | 'started' | 'done' | 'late_answer' | 'reopened' | 'ended' | 'entered' | 'replayed'
   readonly note?: string
 }
 
@@ -146,6 +158,8 @@ export interface OutboundRecord {
   readonly until: number
   /** The binding keeps its own copy of the target (DESIGN §4 rule 3). Steps are dropped when it has ended. */
   readonly target: ReplyTarget | null
+  /** Number of the turn that it answers; null = outside of one. */
+  readonly turn: number | null
   readonly steps: readonly OutboundStep[]
   /** `running`: steps go on by themselves; `deferred`: refused as temporary, waits to be redelivered; `ended`. */
   readonly state: 'running' | 'deferred' | 'ended'
@@ -160,10 +174,29 @@ export interface OutboundRecord {
 export interface TurnRecord {
   readonly v: typeof RECORD_VERSION
   readonly channelId: ChannelId
-  /** Conversations seen, oldest first, at most MAX_CONVERSATIONS. */
-  readonly conversations: readonly ConversationKey[]
+  /** Conversations seen, oldest first, at most MAX_CONVERSATIONS, with the end of the last turn of each (0 = none). */
+  readonly conversations: readonly (readonly [ConversationKey, number])[]
   /** Reply target of the latest message. */
   readonly target: ReplyTarget | null
+  /** Number of the latest turn. */
+  readonly number: number
+  readonly turn: StoredTurn | null
+  readonly last: EndedTurn | null
+  readonly lastPrivate: Pick<LastPrivate, 'conversation' | 'several'> | null
+  /** Bindings of outbound ids that have no record of their own yet: streams, finals refused at sight. */
+  readonly bound: readonly { readonly messageId: MessageId; readonly target: ReplyTarget | null; readonly turn: number | null }[]
+}
+
+/** A turn as far as it is durable: its clocks start anew after a restart. */
+export interface StoredTurn {
+  readonly conversation: ConversationKey
+  readonly openedAt: number
+  readonly messages: readonly Pick<TurnMessage, 'seq' | 'messageId' | 'target' | 'state'>[]
+  readonly accepted: number
+  readonly finals: number
+  readonly activity: boolean
+  /** Last acceptance or work when it was written; 0 = none. */
+  readonly lastAt: number
 }
 
 /** How many conversations of one channel are told apart (DESIGN §4 Turns rule 1). */
@@ -221,6 +254,8 @@ export interface DeadLetterRecord {
   readonly bodyKey: string | null
   /** Steps of a final: which were sent. */
   readonly steps: readonly OutboundStep[]
+  /** Where an answer was bound to, for a replay; null for inbound ones, and where nothing was bound. */
+  readonly target: ReplyTarget | null
   /** Set when a late answer settles an in-doubt message: it must not be replayed. */
   readonly settled: 'sent' | 'not_sent' | null
   readonly preset: string

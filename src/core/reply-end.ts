@@ -1,5 +1,6 @@
 /** How a final ends, or is put off: its record, its dead letter, and the answer that follows when both are durable. */
 import type { MessageId } from '../protocol/ids.js'
+import { living } from './bind.js'
 import { deadLetter, presetLabel } from './dead-letter.js'
 import type { Effect, Ended } from './effect.js'
 import type { ChannelEvent } from './event.js'
@@ -43,6 +44,9 @@ export function end(channel: Channel, shared: Shared, job: FinalJob, how: FinalE
 /** Refuses a final for now: what was done stays done, the rest waits for its redelivery (DESIGN §5). Always answers false. */
 export function defer(channel: Channel, shared: Shared, job: FinalJob, code: string, now: number, out: Effect[], detail: string | null = null): false {
   const record = job.record as OutboundRecord
+  // Nobody redelivers what a person has sent again: it is a dead letter once more.
+  if (job.replayOf !== null) return end(channel, shared, job, { kind: 'refused', reason: 'rejected', code, detail }, now, out)
+  if (channel.turn !== null && channel.turn.number === record.turn) channel.turn.refused.set(record.messageId, now + shared.limits.turns.timeoutMs)
   const until = now + shared.limits.ttlMs
   const deferred: OutboundRecord = {
     ...record, state: 'deferred', until, steps: record.steps.map((step) => (step.state === 'started' ? { ...step, state: 'waiting' } : step)),
@@ -102,7 +106,7 @@ export function refusedOnce(messageId: MessageId, outcome: 'conflict' | 'invalid
 function bare(channel: Channel, shared: Shared, job: FinalJob, now: number): OutboundRecord {
   return {
     v: RECORD_VERSION, channelId: channel.id, messageId: job.final.messageId, contentHash: job.final.contentHash, takenAt: now, until: now + shared.limits.ttlMs,
-    target: null, steps: [], state: 'running', outcome: null, ack: null, transmissions: 1, preset: presetLabel(shared), journal: noted([], 0, 'taken'),
+    target: living(job.binding.target, now), turn: job.binding.turn, steps: [], state: 'running', outcome: null, ack: null, transmissions: 1, preset: presetLabel(shared), journal: noted([], 0, 'taken'),
   }
 }
 
@@ -113,6 +117,7 @@ function endChanges(
   const until = now + shared.limits.ttlMs
   const key = outboundKey(channel.id, record.messageId)
   channel.deferred.delete(record.messageId)
+  channel.turn?.refused.delete(record.messageId)
   channel.endedOutboundCount += 1
   if (channel.endedOutboundCount > COMPLETED_FACTOR * shared.limits.maxMessages) out.push({ type: 'trim_completed', kind: 'outbound' })
   const ended: OutboundRecord = {
@@ -131,7 +136,7 @@ function deadOf(
   return deadLetter(shared, {
     direction: 'outbound', reason: how.reason, code: how.code, message: how.detail, certainty: how.certainty, channelId: channel.id, messageId: record.messageId,
     originalId: null, conversation: record.target?.conversation ?? null, takenAt: record.takenAt, expiresAt: now, attempts: record.transmissions,
-    steps: record.steps.map(withoutAddress(record)), journal: record.journal, textBytes: Buffer.byteLength(text), body: { put: { text, files: [] } },
+    steps: record.steps.map(withoutAddress(record)), target: record.target, journal: record.journal, textBytes: Buffer.byteLength(text), body: { put: { text, files: [] } },
   }, now)
 }
 

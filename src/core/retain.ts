@@ -9,8 +9,11 @@ import type { ChannelEvent } from './event.js'
 import type { Effect } from './effect.js'
 import { presetLabel } from './dead-letter.js'
 import { note } from './journal.js'
-import { MAX_CONVERSATIONS, RECORD_VERSION, channelKey, inboundBodyKey, inboundKey, type Change, type ReplyTarget, type TurnRecord } from './record.js'
+import { noteWriter } from './last-chat.js'
+import { inboundBodyKey, inboundKey, type Change, type ReplyTarget } from './record.js'
+import { hold, orderOf } from './reorder.js'
 import { waitingCount, type Arrival, type Channel, type Shared, type Waiting } from './state.js'
+import { forgetEverybody, seeConversation, turnChange, turnTargetRefreshed } from './turn.js'
 import type { TranslatedPush } from '../translate/message-push.js'
 
 type MessagePush = Extract<TranslatedPush, { kind: 'message' }>
@@ -21,6 +24,7 @@ export function arrive(channel: Channel, shared: Shared, event: Extract<ChannelE
   const arrival: Arrival = { number: channel.nextArrival, push: event.push, bytes: event.bytes, at: event.takenAt, completed: undefined }
   channel.nextArrival += 1
   channel.arrivals.push(arrival)
+  if (noteWriter(channel, shared, event.push)) out.push({ type: 'commit', changes: [turnChange(channel)], then: null })
   if (event.push.kind === 'message') {
     out.push({ type: 'find_completed', arrival: arrival.number, messageId: event.push.messageId })
   } else {
@@ -55,7 +59,7 @@ function decide(channel: Channel, shared: Shared, arrival: Arrival, now: number,
   const { push } = arrival
   switch (push.kind) {
     case 'not_forwarded':
-      if (push.reason === 'command' || push.reason === 'not_accepted') rememberConversation(channel, push, null, out)
+      if (push.reason === 'command' || push.reason === 'not_accepted') rememberConversation(channel, shared, push, null, out)
       return endArrival(channel, shared, arrival, { outcome: 'not_forwarded', reason: null, code: push.reason }, now, out)
     case 'empty':
       return endArrival(channel, shared, arrival, { outcome: 'empty', reason: 'empty_message', code: null }, now, out)
@@ -73,8 +77,8 @@ function decideMessage(channel: Channel, shared: Shared, arrival: Arrival, push:
     return endArrival(channel, shared, arrival, { outcome: 'conflict', reason: 'conflict', code: null }, now, out)
   }
   if (known !== null) {
-    if (pending !== undefined) refresh(pending, push, out)
-    rememberConversation(channel, push, push.target, out)
+    if (pending !== undefined) refresh(channel, pending, push, out)
+    rememberConversation(channel, shared, push, push.target, out)
     return endArrival(channel, shared, arrival, { outcome: 'absorbed', reason: null, code: null }, now, out)
   }
   if (arrival.at + shared.limits.ttlMs <= now) {
@@ -87,9 +91,10 @@ function decideMessage(channel: Channel, shared: Shared, arrival: Arrival, push:
 }
 
 /** A re-push carries fresh reply targets; the waiting message takes them over (DESIGN §4 Dedupe). */
-function refresh(pending: Waiting, push: MessagePush, out: Effect[]): void {
+function refresh(channel: Channel, pending: Waiting, push: MessagePush, out: Effect[]): void {
   if (push.target === null || !push.target.perMessage) return
   pending.target = push.target
+  turnTargetRefreshed(channel, pending)
   out.push({ type: 'commit', changes: [{ op: 'put', kind: 'inbound', key: inboundKey(pending.seq), value: inboundRecord(pending) }], then: null })
 }
 
@@ -104,18 +109,30 @@ function makeRoom(channel: Channel, shared: Shared, bytes: number, now: number, 
     waitingCount(channel) >= maxMessages || channel.waitingBytes + bytes > maxBytes || shared.budget.usedBytes + bytes > shared.budget.maxBytes
   while (full()) {
     if (overflow === 'refuse_newest') return false
-    const oldest = channel.waiting.find((message) => !message.ended && message.inFlight === null)
+    const oldest = oldestOfTheFullest(channel)
     if (oldest === undefined) return false
     endWaiting(channel, shared, oldest, { outcome: 'evicted', reason: 'capacity_exceeded', code: null }, now, out)
   }
   return true
 }
 
+/** With turns the conversation with most waiting messages gives one up, so that one person cannot push the others out. */
+function oldestOfTheFullest(channel: Channel): Waiting | undefined {
+  const free = (message: Waiting): boolean => !message.ended && message.inFlight === null
+  const fullest = [...channel.byConversation.values()].sort((a, b) => b.count - a.count)
+  for (const { list } of fullest) {
+    const oldest = list.find(free)
+    if (oldest !== undefined) return oldest
+  }
+  return undefined
+}
+
 function take(channel: Channel, shared: Shared, arrival: Arrival, push: MessagePush, out: Effect[]): void {
   const seq = shared.nextSeq
   shared.nextSeq += 1
   const message: Waiting = {
-    channelId: channel.id, seq, order: seq, messageId: push.messageId, originalId: push.originalId, conversation: push.conversation, target: push.target,
+    channelId: channel.id, seq, order: orderOf(shared, seq, push.createdAt), messageId: push.messageId, originalId: push.originalId,
+    conversation: push.conversation, target: push.target,
     contentHash: push.contentHash, bytes: arrival.bytes, createdAt: push.createdAt, takenAt: arrival.at, expiresAt: arrival.at + shared.limits.ttlMs,
     files: push.body.files.length, preparing: push.body.files.filter((file) => file.state === 'preparing').length,
     preset: presetLabel(shared), journal: [], transmissions: 0, attempts: 0, rejections: 0, failures: 0, certainty: 'certain', lastCode: null,
@@ -123,29 +140,31 @@ function take(channel: Channel, shared: Shared, arrival: Arrival, push: MessageP
   }
   note(message.journal, 0, 'taken')
   indexWaiting(channel, shared, message)
+  hold(channel, shared, message)
   out.push({
     type: 'commit',
     changes: [
       { op: 'put', kind: 'inbound', key: inboundKey(seq), value: inboundRecord(message) },
       { op: 'put', kind: 'body', key: inboundBodyKey(seq), value: push.body },
-      ...conversationChange(channel, push, push.target),
+      ...conversationChange(channel, shared, push, push.target),
     ],
     then: { type: 'taken_durable', seq },
   })
 }
 
-function rememberConversation(channel: Channel, push: TranslatedPush, target: ReplyTarget | null, out: Effect[]): void {
-  const changes = conversationChange(channel, push, target)
+function rememberConversation(channel: Channel, shared: Shared, push: TranslatedPush, target: ReplyTarget | null, out: Effect[]): void {
+  const changes = conversationChange(channel, shared, push, target)
   if (changes.length > 0) out.push({ type: 'commit', changes, then: null })
 }
 
 /** Remembers who wrote and where an answer goes; a change is stored only when it says something new. */
-function conversationChange(channel: Channel, push: TranslatedPush, target: ReplyTarget | null): Change[] {
-  const isNew = push.conversation !== null && !channel.conversations.has(push.conversation)
-  if (isNew && channel.conversations.size < MAX_CONVERSATIONS) channel.conversations.add(push.conversation)
+function conversationChange(channel: Channel, shared: Shared, push: TranslatedPush, target: ReplyTarget | null): Change[] {
+  const isNew = seeConversation(channel, push.conversation)
   const moved = target !== null && !sameTarget(channel.target, target)
+  // Where answers are bound to messages, those carry their targets: only the way to somebody who is alone must be stored here.
+  const needed = moved && (channel.conversations.size <= 1 || shared.limits.turns.mode === 'off')
   if (target !== null) channel.target = target
-  return isNew || moved ? [{ op: 'put', kind: 'turn', key: channelKey(channel.id), value: turnRecord(channel) }] : []
+  return isNew || needed ? [turnChange(channel)] : []
 }
 
 /** Whether a stored target still serves: same address, and not more than half of its life has passed. */
@@ -158,12 +177,8 @@ function sameTarget(stored: ReplyTarget | null, next: ReplyTarget): boolean {
 
 /** The channel belongs to another account, or to nobody: earlier writers and their targets are forgotten. */
 export function rebound(channel: Channel, out: Effect[]): void {
-  if (channel.target === null && channel.conversations.size === 0) return
-  channel.target = null
-  channel.conversations.clear()
-  out.push({ type: 'commit', changes: [{ op: 'put', kind: 'turn', key: channelKey(channel.id), value: turnRecord(channel) }], then: null })
-}
-
-function turnRecord(channel: Channel): TurnRecord {
-  return { v: RECORD_VERSION, channelId: channel.id, conversations: [...channel.conversations], target: channel.target }
+  if (channel.target === null && channel.conversations.size === 0 && channel.bySeq.size === 0) return
+  forgetEverybody(channel)
+  const waiting: Change[] = [...channel.bySeq.values()].map((message) => ({ op: 'put', kind: 'inbound', key: inboundKey(message.seq), value: inboundRecord(message) }))
+  out.push({ type: 'commit', changes: [...waiting, turnChange(channel)], then: null })
 }

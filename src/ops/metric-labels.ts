@@ -4,6 +4,8 @@
  */
 export { ORPHAN_REASONS, REDELIVERY_CAUSES, type OrphanReason, type RedeliveryCause } from '../core/effect.js'
 
+import type { TurnEnd } from '../core/state.js'
+
 export const OTHER = 'other'
 
 export const DIRECTIONS = ['inbound', 'outbound'] as const
@@ -17,7 +19,7 @@ export type FilterReason = (typeof FILTER_REASONS)[number]
 /** Odd but tolerated: fields left out, wire shapes that differ from the seeds. Those of one connector's dialect included. */
 export const DEVIATIONS = [
   'forbidden_field', 'unknown_field', 'identity_missing', 'lone_surrogate', 'profile', 'files_key', 'file_null', 'file_without_ref',
-  'files_left_out', 'ack_without_retryable', 'ack_malformed', 'delta_invalid', 'activity_invalid',
+  'files_left_out', 'ack_without_retryable', 'ack_malformed', 'delta_invalid', 'delta_ignored', 'activity_invalid',
   'card_without_protocol_version', 'card_without_build', 'card_without_version', 'card_tool',
   'health_without_protocol_version', 'health_without_build', 'health_without_card_id',
   'hello_ack_without_card_id', 'hello_ack_without_connector_id', 'hello_ack_without_version',
@@ -25,7 +27,11 @@ export const DEVIATIONS = [
   'descriptor_v1', 'descriptor_schema', 'descriptor_without_profile', 'descriptor_status', 'descriptor_without_tools',
 ] as const
 
-export const OVERFLOW_KINDS = ['dead_letters', 'completed'] as const
+/** How a turn was over (DESIGN §4 Turns rule 5). */
+export const TURN_ENDS = ['certain', 'likely', 'timeout', 'unaccepted'] as const satisfies readonly TurnEnd[]
+export type { TurnEnd }
+
+export const OVERFLOW_KINDS = ['dead_letters', 'completed', 'delta_streams'] as const
 export type OverflowKind = (typeof OVERFLOW_KINDS)[number]
 
 /** Why an xAgent link was refused at its upgrade, or closed by the listener itself. */

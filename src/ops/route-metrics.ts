@@ -5,8 +5,8 @@ import type { Ended } from '../core/effect.js'
 import type { RouteName } from '../protocol/ids.js'
 import type { OutcomeClass } from '../translate/preset.js'
 import {
-  DEVIATIONS, DIRECTIONS, OVERFLOW_KINDS, REDELIVERY_CAUSES, SIDES, versionLabel, within,
-  type FilterReason, type LimitKind, type LinkFault, type OrphanReason, type OverflowKind, type RedeliveryCause, type Side,
+  DEVIATIONS, DIRECTIONS, OVERFLOW_KINDS, REDELIVERY_CAUSES, SIDES, TURN_ENDS, versionLabel, within,
+  type FilterReason, type LimitKind, type LinkFault, type OrphanReason, type OverflowKind, type RedeliveryCause, type Side, type TurnEnd,
 } from './metric-labels.js'
 import type { Series } from './metric-series.js'
 
@@ -18,7 +18,10 @@ export interface RouteSnapshot {
   /** 0 when nothing waits. */
   readonly oldestPendingAgeMs: number
   readonly blockedChannels: number
+  /** Conversations that wait for somebody else's turn to end. */
+  readonly conversationsWaiting: number
   readonly deadLetters: number
+  readonly deltaStreams: number
   readonly legacyUp: boolean
   /** `protocol_version` of each xAgent link that said hello. */
   readonly xagentVersions: readonly string[]
@@ -50,6 +53,7 @@ export class RouteMetrics {
     for (const outcome of Object.keys(OUTBOUND_OUTCOMES)) series.messages.inc({ connector, direction: 'outbound', outcome }, 0)
     for (const cause of REDELIVERY_CAUSES) series.redeliveries.inc({ connector, cause }, 0)
     for (const kind of OVERFLOW_KINDS) series.overflow.inc({ connector, kind }, 0)
+    for (const end of TURN_ENDS) series.turns.inc({ connector, end }, 0)
     for (const side of SIDES) series.reconnects.inc({ connector, side }, 0)
     series.legacyGaps.inc({ connector }, 0)
     series.legacyGapSeconds.inc({ connector }, 0)
@@ -107,6 +111,10 @@ export class RouteMetrics {
     this.#series.toolSeconds.observe({ connector: this.name }, ms / 1000)
   }
 
+  turnEnded(end: TurnEnd): void {
+    this.#series.turns.inc({ connector: this.name, end })
+  }
+
   reconnected(side: Side): void {
     this.#series.reconnects.inc({ connector: this.name, side })
   }
@@ -162,7 +170,9 @@ export class RouteMetrics {
     series.pendingBytes.set({ connector }, now.pendingBytes)
     series.oldestPendingAge.set({ connector }, now.oldestPendingAgeMs / 1000)
     series.blockedChannels.set({ connector }, now.blockedChannels)
+    series.conversationsWaiting.set({ connector }, now.conversationsWaiting)
     series.deadLetters.set({ connector }, now.deadLetters)
+    series.deltaStreams.set({ connector }, now.deltaStreams)
     series.legacyUp.set({ connector }, now.legacyUp ? 1 : 0)
     series.xagentConnected.set({ connector }, now.xagentVersions.length)
     for (const version of now.xagentVersions) series.xagentProtocol.inc({ connector, version: versionLabel(version) })
@@ -172,8 +182,8 @@ export class RouteMetrics {
 
   async #clearGauges(): Promise<void> {
     const { pendingMessages, ledgerImbalance, pendingBytes, oldestPendingAge, blockedChannels, deadLetters } = this.#series
-    const { legacyUp, xagentConnected, xagentProtocol, channelsOpen, linksPaused } = this.#series
-    const live = [pendingMessages, ledgerImbalance, pendingBytes, oldestPendingAge, blockedChannels, deadLetters, legacyUp, xagentConnected, xagentProtocol, channelsOpen, linksPaused]
+    const { conversationsWaiting, deltaStreams, legacyUp, xagentConnected, xagentProtocol, channelsOpen, linksPaused } = this.#series
+    const live = [pendingMessages, ledgerImbalance, pendingBytes, oldestPendingAge, blockedChannels, conversationsWaiting, deadLetters, deltaStreams, legacyUp, xagentConnected, xagentProtocol, channelsOpen, linksPaused]
     for (const gauge of live) await this.#removeFrom(gauge as Gauge)
   }
 

@@ -7,7 +7,7 @@ import type { Effect, Ended, Transmit } from '../core/effect.js'
 import type { ChannelEvent } from '../core/event.js'
 import { completedKey, inboundBodyKey, outboundKey, type CompletedRecord, type MessageBody, type OutboundRecord } from '../core/record.js'
 import { ackPayload, messagePayload } from '../protocol/im-v2.js'
-import { StoreError } from '../protocol/errors.js'
+import { StoreError, wireError } from '../protocol/errors.js'
 import type { ChannelId, LinkId, PacketId } from '../protocol/ids.js'
 import type { Packet } from '../protocol/packet.js'
 import type { ChannelTable, Entry } from './channel-table.js'
@@ -25,6 +25,10 @@ export interface RunnerOutlets {
   reopen(entry: Entry, effect: Extract<Effect, { type: 'reopen' }>): void
   ended(entry: Entry, ended: Ended): void
   authDoubtful(entry: Entry, reason: string): void
+  /** Shows or hides "is typing"; its outcome changes nothing. */
+  typing(entry: Entry, effect: Extract<Effect, { type: 'typing' }>): void
+  /** A dead letter of that size is none any longer. */
+  deadLetterGone(bytes: number): void
   trim(entry: Entry, kind: 'completed' | 'outbound'): void
 }
 
@@ -130,6 +134,20 @@ export class ChannelRunner {
         return metrics.deviations(['ack_without_retryable'])
       case 'ack_latency':
         return metrics.ackLatency(effect.ms)
+      case 'replayed':
+        ledger[effect.direction].replayed += 1
+        return this.outlets.deadLetterGone(effect.deadLetterBytes)
+      case 'turn_ended':
+        metrics.turnEnded(effect.end)
+        return this.context.log.debug({ channelId: entry.id, end: effect.end, lastedMs: effect.lastedMs, accepted: effect.accepted, finals: effect.finals }, 'a turn has ended')
+      case 'refuse':
+        return this.#refuse(effect)
+      case 'typing':
+        return this.outlets.typing(entry, effect)
+      case 'deviation':
+        return metrics.deviations([effect.reason])
+      case 'overflow':
+        return metrics.overflowed(effect.kind)
       case 'auth_doubtful':
         return this.outlets.authDoubtful(entry, effect.reason ?? 'auth')
       case 'ended':
@@ -178,6 +196,13 @@ export class ChannelRunner {
     this.outlets.send(effect.to.link, {
       packetId: this.context.newId('pkt_') as PacketId, replyTo: effect.to.packetId, channelId: effect.to.as, type: 'chat.message.ack',
       time: this.context.now(), payload: ackPayload(effect.messageId, effect.verdict),
+    })
+  }
+
+  #refuse(effect: Extract<Effect, { type: 'refuse' }>): void {
+    const { to, code } = effect
+    this.outlets.send(to.link, {
+      packetId: this.context.newId('pkt_') as PacketId, replyTo: to.packetId, channelId: to.as, type: 'error', time: this.context.now(), payload: {}, error: wireError(code),
     })
   }
 

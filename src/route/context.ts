@@ -22,6 +22,8 @@ export interface RouteSettings {
   readonly toolTimeoutMs: number
   readonly drainTimeoutMs: number
   readonly sweepIntervalMs: number
+  /** How often finished time limits of delta streams are looked for, where nothing else happens. */
+  readonly deltaSweepMs: number
   readonly deadLetters: { readonly max: number; readonly maxBytes: number; readonly ttlMs: number }
 }
 

@@ -54,6 +54,12 @@ export class Housekeeping {
     if (this.deadLetters > max || this.#deadLetterBytes > maxBytes) void this.#once('dead_letters', () => this.#trimDeadLetters())
   }
 
+  /** A dead letter was removed elsewhere: it is sent again. */
+  gone(bytes: number): void {
+    this.deadLetters -= 1
+    this.#deadLetterBytes -= bytes
+  }
+
   /** A channel has more completed ids than it may keep: the oldest go (DESIGN §4 Dedupe). */
   trim(entry: Entry, kind: 'completed' | 'outbound'): void {
     const kinds = ORDERS.find((order) => order.record === kind)

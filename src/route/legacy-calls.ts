@@ -1,12 +1,14 @@
 /** Calls on the connector's tools: the steps of finals, and the calls that an agent makes itself (DESIGN §3, §5). */
+import { bindNow } from '../core/bind.js'
 import type { Effect } from '../core/effect.js'
+import { stillLast } from '../core/last-chat.js'
 import type { Answer, ToolLinks } from '../legacy/port.js'
 import { err, ok, wireError, type Result } from '../protocol/errors.js'
 import type { ToolId } from '../protocol/ids.js'
 import { isObject, type JsonObject } from '../protocol/packet.js'
 import { scrub } from '../protocol/redact.js'
 import { failureOutcome, toolOutcome, type ToolOutcome } from '../translate/tool-outcome.js'
-import { legacyArguments, relayedResult } from '../translate/tool-call.js'
+import { addressedArguments, legacyArguments, relayedResult, sends } from '../translate/tool-call.js'
 import type { ReplyProof } from '../core/record.js'
 import type { ChannelRunner } from './channel-runner.js'
 import type { Entry } from './channel-table.js'
@@ -53,15 +55,17 @@ export class LegacyCalls {
     if (tool === undefined) return done(err(wireError('tool_not_available')))
     const args = legacyArguments(tool, payload['arguments'], entry.legacyId)
     if (!args.ok) return done(args)
+    const call = this.#addressed(entry, tool.toolId, args.value)
+    if (!call.ok) return done(call)
     const toolCallId = callIdOf(payload)
     const repeated = toolCallId === null ? null : this.#repeated(`${entry.id}/${toolCallId}`, done)
     if (repeated === 'answered') return
     const startedAt = this.context.now()
     this.tools.invoke(
-      { toolId: tool.toolId, channelId: entry.legacyId, arguments: args.value, toolCallId: toolCallId ?? this.context.newId('call_'), timeoutMs: this.context.settings.toolTimeoutMs },
+      { ...call.value, channelId: entry.legacyId, toolCallId: toolCallId ?? this.context.newId('call_'), timeoutMs: this.context.settings.toolTimeoutMs },
       (answer) => {
         const outcome = this.#outcomeOf(answer, NO_PROOF)
-        this.context.metrics.toolInvoked(tool.toolId, outcome.class, this.context.now() - startedAt)
+        this.context.metrics.toolInvoked(call.value.toolId, outcome.class, this.context.now() - startedAt)
         const relayed = this.#relayedAnswer(tool.toolId, answer, outcome)
         if (toolCallId === null) done(relayed)
         else this.#settle(`${entry.id}/${toolCallId}`, relayed)
@@ -69,6 +73,30 @@ export class LegacyCalls {
       () => this.context.log.info({ channelId: entry.id, tool: tool.toolId }, 'a relayed tool call was answered after its timeout'),
       (progress) => onProgress(projectProgress(tool.toolId, progress)),
     )
+  }
+
+  /** Shows or hides "is typing"; never while calls wait, and whatever comes of it touches no message (v2 §8). */
+  typing(entry: Entry, { target, on }: Extract<Effect, { type: 'typing' }>): void {
+    if (this.tools.waiting > 0 || !entry.channel.legacyOpen) return
+    const startedAt = this.context.now()
+    this.tools.invoke(
+      {
+        toolId: target.tool, channelId: entry.legacyId, arguments: { ...target.arguments, [target.flag]: on, connector_channel_id: entry.legacyId },
+        toolCallId: this.context.newId('typing_'), timeoutMs: this.context.settings.toolTimeoutMs,
+      },
+      (answer) => this.context.metrics.toolInvoked(target.tool, this.#outcomeOf(answer, NO_PROOF).class, this.context.now() - startedAt),
+      () => {},
+    )
+  }
+
+  /** A tool that sends goes to whom the turn rules say (DESIGN §4 rule 7); any other takes the agent's arguments alone. */
+  #addressed(entry: Entry, toolId: ToolId, args: JsonObject): Result<{ toolId: ToolId; arguments: JsonObject }> {
+    const { shared } = this.context
+    const target = bindNow(entry.channel, shared, this.context.now()).target
+    if (!sends(toolId, shared.dialect.preset, target)) return ok({ toolId, arguments: args })
+    if (target === null) return err(wireError('no_reply_target'))
+    if (!stillLast(entry.channel, target)) return err(wireError('reply_target_moved'))
+    return ok({ toolId: target.tool, arguments: addressedArguments(args, target) })
   }
 
   #outcomeOf(answer: Answer, proof: ReplyProof): ToolOutcome {

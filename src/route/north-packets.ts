@@ -84,8 +84,8 @@ export class NorthPackets {
     if (entry === null) return true
     switch (packet.type) {
       case 'chat.message': this.#final(link, packet, entry); break
-      case 'chat.message.delta': this.#checkOnly(link, packet, parseDelta(packet.payload), 'delta_invalid'); break
-      case 'chat.activity': this.#checkOnly(link, packet, parseActivity(packet.payload), 'activity_invalid'); break
+      case 'chat.message.delta': this.#delta(link, packet, entry); break
+      case 'chat.activity': this.#activity(link, packet, entry); break
       case 'connection.descriptor.get': this.#descriptor(link, packet, entry); break
       case 'auth.start': this.signIn.start(link, packet, entry); break
       case 'auth.status': this.signIn.status(link, packet, entry); break
@@ -204,11 +204,22 @@ export class NorthPackets {
     })
   }
 
-  /** Deltas and activity are checked and counted; nothing is built from them yet. */
-  #checkOnly(link: NorthLink, packet: Packet, parsed: { ok: true } | { ok: false; error: WireError }, deviation: string): void {
-    if (parsed.ok) return
+  /** Cached, never sent (v2 §6): a gap or a conflict is answered by the core. */
+  #delta(link: NorthLink, packet: Packet, entry: Entry): void {
+    const delta = parseDelta(packet.payload)
+    if (!delta.ok) return this.#invalid(link, packet, delta.error, 'delta_invalid')
+    this.runner.dispatch(entry, { type: 'delta_received', from: { link: link.socket.id, as: packet.channelId as ChannelId, packetId: packet.packetId }, ...delta.value })
+  }
+
+  #activity(link: NorthLink, packet: Packet, entry: Entry): void {
+    const activity = parseActivity(packet.payload)
+    if (!activity.ok) return this.#invalid(link, packet, activity.error, 'activity_invalid')
+    this.runner.dispatch(entry, { type: 'activity_received', status: activity.value.status })
+  }
+
+  #invalid(link: NorthLink, packet: Packet, error: WireError, deviation: string): void {
     this.context.metrics.deviations([deviation])
-    this.replies.refuse(link, packet, parsed.error)
+    this.replies.refuse(link, packet, error)
   }
 
   #descriptor(link: NorthLink, packet: Packet, entry: Entry): void {

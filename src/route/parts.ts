@@ -80,6 +80,8 @@ export function assembleParts({ options, desk, links, table, shared, ledger }: R
     reopen: (entry, { messageId }) => opener.reopen(entry, (connected) => runner.dispatch(entry, { type: 'reopened', messageId, connected })),
     ended: outlets.ended,
     authDoubtful: outlets.authTrouble,
+    typing: (entry, effect) => calls.typing(entry, effect),
+    deadLetterGone: (bytes) => housekeeping.gone(bytes),
     trim: (entry, kind) => housekeeping.trim(entry, kind),
   })
   const gaps = new GapWatch(context, () => keeper.save())

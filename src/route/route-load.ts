@@ -1,5 +1,6 @@
 /** A route's stored records at start (DESIGN §7): ids, channels, who talks, what waits, what was under way. */
-import { restoreInbound, restoreOutbound, restoreTurn } from '../core/load.js'
+import { restoreInbound, restoreOutbound } from '../core/load.js'
+import { restoreTurn } from '../core/turn.js'
 import type { Effect } from '../core/effect.js'
 import { ROUTE_KEY, orderPrefix, type ChannelRecord, type InboundRecord, type OutboundRecord, type RouteRecord, type TurnRecord } from '../core/record.js'
 import type { RouteName } from '../protocol/ids.js'
@@ -29,7 +30,7 @@ export async function loadChannels(store: Store, context: RouteContext, perform:
   for await (const { value } of eachRecord(store, name, 'channel')) table.restore(value as ChannelRecord)
   for await (const { value } of eachRecord(store, name, 'turn')) {
     const entry = table.find((value as TurnRecord).channelId)
-    if (entry !== undefined) restoreTurn(entry.channel, value as TurnRecord)
+    if (entry !== undefined) restoreTurn(entry.channel, value as TurnRecord, context.now())
   }
   const now = context.now()
   for await (const { value } of eachRecord(store, name, 'inbound')) {

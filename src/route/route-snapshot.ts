@@ -2,6 +2,7 @@
 import { imbalance, type Ledger } from '../core/ledger.js'
 import type { Direction } from '../core/outcome.js'
 import { waitingCount, type Channel } from '../core/state.js'
+import { conversationsHeld } from '../core/turn-order.js'
 import type { RouteSnapshot } from '../ops/route-metrics.js'
 import type { ChannelTable } from './channel-table.js'
 import type { NorthLinks } from './north-link.js'
@@ -17,6 +18,7 @@ export interface SnapshotParts {
   readonly legacyUp: boolean
   readonly paused: boolean
   readonly deadLetters: number
+  readonly deltaStreams: number
   /** Pushes that wait for an open to be answered. */
   readonly held: number
   /** What the store holds beyond what the state says. */
@@ -34,7 +36,9 @@ export function routeSnapshot(parts: SnapshotParts): RouteSnapshot {
     pendingBytes: channels.reduce((sum, { waitingBytes }) => sum + waitingBytes, 0),
     oldestPendingAgeMs: oldest === Infinity ? 0 : parts.now - oldest,
     blockedChannels: channels.filter(({ waiting }) => waiting.some(({ ended, notBefore }) => !ended && notBefore > parts.now)).length,
+    conversationsWaiting: channels.reduce((sum, channel) => sum + conversationsHeld(channel), 0),
     deadLetters: parts.deadLetters,
+    deltaStreams: parts.deltaStreams,
     legacyUp: parts.legacyUp,
     xagentVersions: [...parts.links].flatMap(({ hello }) => (hello === null ? [] : [hello.version])),
     channelsOpen: { legacy: channels.filter(({ legacyOpen }) => legacyOpen).length, xagent: channels.filter(({ link }) => link !== null).length },

@@ -1,4 +1,5 @@
 /** One fronted connector: joins the xAgent side, the core and the legacy side. It wires; what the parts mean stands in them. */
+import { newDeltaCache, openStreams, sweepDeltas } from '../core/delta.js'
 import type { Ended } from '../core/effect.js'
 import { newFlushGate } from '../core/flush.js'
 import { newLedger, type Ledger } from '../core/ledger.js'
@@ -89,6 +90,7 @@ export class Route implements NorthRoute {
     this.#cards.refresh()
     running.main.start()
     this.#every(ALIVE_INTERVAL_MS, () => this.#stillAlive(running))
+    this.#every(this.options.settings.deltaSweepMs, () => sweepDeltas(this.#shared.deltas, this.#now()))
   }
 
   /** Why this route cannot take messages now; empty when it can. A connector that is away is no reason: it is shown. */
@@ -290,7 +292,7 @@ export class Route implements NorthRoute {
     return routeSnapshot({
       table: this.#table, links: this.#links, ledger: this.#ledger, now: this.#now(), owned: running !== null && this.#problem === null,
       legacyUp: running?.main.up ?? false, paused: running?.commits.healthy === false, deadLetters: running?.housekeeping.deadLetters ?? 0,
-      held: running?.south.held ?? 0, storeDifference: running?.housekeeping.storeDifference ?? { inbound: 0, outbound: 0 },
+      deltaStreams: openStreams(this.#shared.deltas), held: running?.south.held ?? 0, storeDifference: running?.housekeeping.storeDifference ?? { inbound: 0, outbound: 0 },
     })
   }
 
@@ -339,6 +341,7 @@ function newShared({ settings, presetFor, budget, flushChannels, newId, clock }:
     dialect: { preset: presetFor(null), tools: new Map() },
     budget,
     gate: newFlushGate(flushChannels),
+    deltas: newDeltaCache(),
     run: newId('').toLowerCase().replace(/[^a-z0-9]/g, '').slice(0, 10),
     // Above every sequence of an earlier run, also of one whose records are gone.
     nextSeq: startedAt * 1_000,

@@ -99,7 +99,7 @@ export class SouthPackets {
     const forwarded = push.kind !== 'not_forwarded'
     const dead = !forwarded ? null : deadLetter(shared, {
       direction: 'inbound', reason: 'unknown_channel', code: null, message: null, certainty: 'certain', channelId: null, messageId: push.messageId,
-      originalId: push.originalId, conversation: push.conversation, takenAt, expiresAt: takenAt + shared.limits.ttlMs, attempts: 0, steps: [],
+      originalId: push.originalId, conversation: push.conversation, takenAt, expiresAt: takenAt + shared.limits.ttlMs, attempts: 0, steps: [], target: null,
       journal: [{ at: 0, what: 'taken' }, { at: now - takenAt, what: 'ended', note: 'unknown_channel' }], textBytes: sizeOf(push), body: { put: push.body },
     }, now)
     if (dead !== null) commits.push(dead.changes, null)

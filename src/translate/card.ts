@@ -44,6 +44,8 @@ const REPLY_ARGUMENTS: readonly string[] = ['reply_ref', 'reply_token', 'recipie
 const FILE_ARGUMENTS: ReadonlyMap<string, string> = new Map([['media_ref', 'file_ref'], ['file_ref', 'file_ref']])
 /** What shows that a text was written for v1: such texts are replaced. */
 const V1_WORDS: readonly string[] = ['/media/', '/files/', 'media_ref', 'reply', 'skill', 'im-connector', 'X-XAgent']
+/** Keywords of a schema that explain and decide nothing. */
+const ANNOTATIONS: readonly string[] = ['description', 'title', '$comment', 'default', 'examples']
 const MAX_SCHEMA_DEPTH = 12
 
 /** Projects a Card. Null when it names no card id: nothing can be served under it. */
@@ -102,13 +104,12 @@ function projectTool(tool: JsonObject, projection: CardProjection, cardId: strin
     if (!REPLY_ARGUMENTS.includes(name) && name !== 'connector_card_id') names.set(FILE_ARGUMENTS.get(name) ?? name, name)
   }
   names.set('connector_channel_id', 'connector_channel_id')
-  const title = text(tool['title']) ?? toolId
+  const said = ownWords(tool['description'])
   const sends = names.has('text') || takesFile
-  const said = text(tool['description'])
   return {
     toolId: toolId as ToolId,
-    title,
-    description: sends || said === null || speaksV1(said) ? sendDescription(sends, cardId) : said,
+    title: ownWords(tool['title']) ?? toolId,
+    description: sends || said === null ? sendDescription(sends, cardId) : said,
     inputSchema: inputSchema(properties, required, names),
     arguments: names,
   }
@@ -128,15 +129,20 @@ function inputSchema(properties: JsonObject, required: readonly string[], names:
   return { type: 'object', properties: projected, required: needed, additionalProperties: false }
 }
 
-/** A JSON schema without descriptions that were written for v1. Its depth is checked before. */
-function withoutV1Texts(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutV1Texts)
+/** A JSON schema without annotations that were written for v1. Its depth is checked before. `named`: its keys are names. */
+function withoutV1Texts(schema: unknown, named = false): unknown {
+  if (Array.isArray(schema)) return schema.map((item) => withoutV1Texts(item))
   if (!isObject(schema)) return schema
   return Object.fromEntries(
     Object.entries(schema)
-      .filter(([key, value]) => !(key === 'description' && (typeof value !== 'string' || speaksV1(value))))
-      .map(([key, value]) => [key, withoutV1Texts(value)]),
+      .filter(([key, value]) => named || !ANNOTATIONS.includes(key) || !isV1Annotation(key, value))
+      .map(([key, value]) => [key, withoutV1Texts(value, !named && key === 'properties')]),
   )
+}
+
+function isV1Annotation(key: string, value: unknown): boolean {
+  if (typeof value === 'string') return speaksV1(value)
+  return key === 'description' || speaksV1(JSON.stringify(value))
 }
 
 function toolEntry(tool: ProjectedTool, cardId: string): JsonObject {
@@ -199,6 +205,12 @@ function dataClasses(legacy: JsonObject): { data_classes?: string[] } {
 function speaksV1(words: string): boolean {
   const lower = words.toLowerCase()
   return V1_WORDS.some((word) => lower.includes(word.toLowerCase()))
+}
+
+/** A text of the connector's that was not written for v1. */
+function ownWords(value: unknown): string | null {
+  const words = text(value)
+  return words === null || speaksV1(words) ? null : words
 }
 
 function text(value: unknown): string | null {

@@ -5,11 +5,14 @@ import type { ConversationKey } from '../protocol/ids.js'
 import type { JsonObject } from '../protocol/packet.js'
 import type { Condition, Preset } from './preset.js'
 
+/** Stands in a condition for any value but an empty one. */
+const ANY = '*'
+
 /** Whether every field of a condition holds one of its literal values. A field that is absent fails it. */
 export function holds(condition: Condition, payload: JsonObject): boolean {
   return Object.entries(condition).every(([field, values]) => {
     const value = fieldText(payload, field)
-    return value !== null && values.some((wanted) => String(wanted) === value)
+    return value !== null && values.some((wanted) => String(wanted) === value || (wanted === ANY && value !== ''))
   })
 }
 
@@ -47,7 +50,7 @@ export function isAccepted(payload: JsonObject, preset: Preset, accept: 'all' | 
   if (accept === 'private') return !isGroup(payload, preset)
   return preset.fields.acceptable.some((field) => {
     const value = fieldText(payload, field)
-    return value !== null && accept.includes(value)
+    return value !== null && value !== '' && accept.includes(value)
   })
 }
 

@@ -36,6 +36,8 @@ export interface Identity {
 
 interface Translated extends Identity {
   readonly conversation: ConversationKey | null
+  /** Not from a group, as far as the push tells. */
+  readonly privateChat: boolean
   /** Fields left out that must never cross, by name, and wire shapes that deviate: all counted. */
   readonly deviations: readonly string[]
 }
@@ -54,6 +56,9 @@ export type TranslatedPush =
 /** Target times before this are clocks that were never set (2001-01-01). */
 const EARLIEST_TIME = Date.UTC(2001, 0, 1)
 const LATEST_AHEAD_MS = 5 * 60_000
+const MAX_NAME = 100
+/** A placeholder ends with its number, or where no letter follows; words that touch it stay, and a longer word is none. */
+const REST_OF_PLACEHOLDER = /^(?:\d+|(?![a-z_]))/i
 
 /**
  * Translates one push. Never throws; every payload ends in one of four kinds. Identity, words, time and target come from
@@ -67,6 +72,7 @@ export function translatePush(payload: JsonObject, context: TranslationContext):
   const common: Translated = {
     ...identity,
     conversation: conversationOf(payload, preset),
+    privateChat: !isGroup(payload, preset),
     deviations: [...push.deviations, ...forbiddenFields(payload), ...(missing ? ['identity_missing'] : []), ...(words.isWellFormed() ? [] : ['lone_surrogate'])],
   }
   const reason = notForwarded(push, words, preset, rules)
@@ -95,9 +101,9 @@ function wordsOf(push: Push, preset: Preset): string {
   for (let stripped = true; stripped; ) {
     stripped = false
     const candidate = words.trimStart()
-    if (preset.stripLeading.some((prefix) => candidate.startsWith(prefix))) {
-      const end = candidate.search(/\s/)
-      words = end === -1 ? '' : candidate.slice(end).trimStart()
+    const prefix = preset.stripLeading.find((one) => candidate.startsWith(one) && REST_OF_PLACEHOLDER.test(candidate.slice(one.length)))
+    if (prefix !== undefined) {
+      words = candidate.slice(prefix.length).replace(REST_OF_PLACEHOLDER, '').trimStart()
       stripped = true
     }
   }
@@ -127,8 +133,17 @@ function mayCommand(payload: JsonObject, preset: Preset, rules: InboundRules): b
 function withSender(words: string, push: Push, preset: Preset, rules: InboundRules): string {
   const clean = words.toWellFormed()
   if (rules.senderLine === 'off' || isCommand(words) || !isGroup(push.payload, preset)) return clean
-  const name = firstField(push.payload, [...preset.fields.name, ...preset.fields.sender])
-  return name === null ? clean : `${clean}\n\n(${name.toWellFormed()})`
+  const name = senderName(push.payload, preset)
+  return name === null ? clean : `${clean}\n\n(${name})`
+}
+
+/** A name that people gave; where a connector repeats its own id there, a short tag of it: the id itself never crosses. */
+function senderName(payload: JsonObject, preset: Preset): string | null {
+  const id = firstField(payload, preset.fields.sender)
+  const name = firstField(payload, preset.fields.name)
+  const repeatsAnId = preset.fields.sender.some((field) => fieldText(payload, field) === name)
+  if (name !== null && !repeatsAnId) return name.slice(0, MAX_NAME).toWellFormed()
+  return id === null ? null : `member ${digest([id]).slice(0, 6)}`
 }
 
 /**

@@ -5,7 +5,7 @@
 
 export type OutcomeClass = 'sent' | 'temporary' | 'permanent' | 'auth' | 'in_doubt'
 
-/** Top-level payload field → the literal values that match. An empty condition always holds. */
+/** Payload field → the literal values that match, "*" = any but an empty one. An empty condition always holds. */
 export type Condition = Readonly<Record<string, readonly (string | number)[]>>
 
 export interface ReplyRule {
@@ -25,8 +25,14 @@ export interface ReplyRule {
   }
   /** `retry` only for a tool known to be idempotent. */
   readonly inDoubt: 'dead_letter' | 'retry'
-  /** The connector answers whoever wrote last, so a final for an earlier writer must be refused once turns are built. */
+  /** The connector answers the private chat that wrote last: refused as `reply_target_moved` when that was another one. */
   readonly lastChatOnly: boolean
+}
+
+/** A call that shows or hides "is typing". The argument whose template is "{typing}" gets true or false. */
+export interface TypingRule {
+  readonly tool: string
+  readonly arguments: Readonly<Record<string, string>>
 }
 
 export interface Preset {
@@ -64,11 +70,15 @@ export interface Preset {
   readonly targetTtlMs: number
   readonly textLimit: { readonly max: number; readonly unit: 'code_points' | 'utf16' | 'bytes' }
   readonly outcomes: readonly { readonly contains: string; readonly class: Exclude<OutcomeClass, 'sent'> }[]
+  /** Tool that shows the person that an answer is being made; null = the connector has none. */
+  readonly typing: TypingRule | null
   readonly hiddenTools: readonly string[]
   /** Result fields of a relayed tool call that an agent may see. */
   readonly resultFields: readonly string[]
   readonly whileClosed: 'lost' | 'queued' | 'unknown'
   readonly pauseReading: 'safe' | 'lossy'
+  /** How often a channel's Descriptor is asked for, ms, where a lost binding is not told; null = never. */
+  readonly descriptorCheckMs: number | null
   /** `generic` only: infer reply tool from the Card where no rule fits. */
   readonly inferReply: boolean
 }

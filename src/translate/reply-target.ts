@@ -1,5 +1,5 @@
 /** Where an answer to a push goes: the preset's reply rules applied to the push (DESIGN §4 Turns, §8 `reply`). */
-import type { ReplyTarget } from '../core/record.js'
+import type { ReplyTarget, TypingTarget } from '../core/record.js'
 import type { ConversationKey, ToolId } from '../protocol/ids.js'
 import { fieldText } from '../protocol/im-v1.js'
 import { isObject, type JsonObject } from '../protocol/packet.js'
@@ -46,25 +46,15 @@ export function cardTools(card: JsonObject | null): CardTools {
 function fill(rule: ReplyRule, payload: JsonObject, preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyTarget | null {
   const tool = fillTemplate(rule.tool, payload)
   if (tool === null || (tools.size > 0 && !tools.has(tool))) return null
-  const args: Record<string, string> = {}
-  let textArgument: string | null = null
-  for (const [name, template] of Object.entries(rule.arguments)) {
-    if (template === '{text}') {
-      textArgument = name
-      continue
-    }
-    const value = fillTemplate(template, payload)
-    if (value === null || value === '') return null
-    args[name] = value
-  }
-  if (textArgument === null) return null
+  const filled = fillArguments(rule.arguments, '{text}', payload)
+  if (filled === null) return null
   const recipient = rule.result.recipient
   const expected = recipient === null ? null : fieldText(payload, recipient.equals)
   return {
     conversation,
     tool: tool as ToolId,
-    arguments: args,
-    textArgument,
+    arguments: filled.values,
+    textArgument: filled.open,
     proof: {
       sentWhen: rule.result.sentWhen,
       field: rule.result.proof,
@@ -73,8 +63,32 @@ function fill(rule: ReplyRule, payload: JsonObject, preset: Preset, tools: CardT
     inDoubt: rule.inDoubt,
     takenAt: now,
     expiresAt: now + preset.targetTtlMs,
-    perMessage: Object.keys(args).length > 0,
+    perMessage: Object.keys(filled.values).length > 0,
+    lastChatOnly: rule.lastChatOnly,
+    typing: typingTarget(payload, preset),
   }
+}
+
+function typingTarget(payload: JsonObject, { typing }: Preset): TypingTarget | null {
+  const tool = typing === null ? null : fillTemplate(typing.tool, payload)
+  const filled = typing === null ? null : fillArguments(typing.arguments, '{typing}', payload)
+  return tool === null || filled === null ? null : { tool: tool as ToolId, arguments: filled.values, flag: filled.open }
+}
+
+/** Fills every template but the one that stays open for the text or the flag. Null when a field is absent or empty. */
+function fillArguments(templates: Readonly<Record<string, string>>, openTemplate: string, payload: JsonObject): { values: Record<string, string>; open: string } | null {
+  const values: Record<string, string> = {}
+  let open: string | null = null
+  for (const [name, template] of Object.entries(templates)) {
+    if (template === openTemplate) {
+      open = name
+      continue
+    }
+    const value = fillTemplate(template, payload)
+    if (value === null || value === '') return null
+    values[name] = value
+  }
+  return open === null ? null : { values, open }
 }
 
 /**
@@ -95,6 +109,8 @@ function inferred(_payload: JsonObject, preset: Preset, tools: CardTools, conver
     takenAt: now,
     expiresAt: now + preset.targetTtlMs,
     perMessage: false,
+    lastChatOnly: false,
+    typing: null,
   }
 }
 

@@ -1,6 +1,6 @@
 /** Sign-in answers normalised to 3.0 (DESIGN §3 Sign-in): listed fields and statuses only, ids of the gateway's own. */
 import type { JsonObject } from '../protocol/packet.js'
-import { scrub } from '../protocol/redact.js'
+import { scrubber } from '../protocol/redact.js'
 import type { ChannelId } from '../protocol/ids.js'
 
 const STATUSES: readonly string[] = ['pending', 'scanned', 'authenticated', 'expired', 'qr_refresh_required', 'failed', 'unauthenticated']
@@ -28,7 +28,7 @@ export function signInAck(payload: JsonObject, ids: SignInIds): JsonObject {
     ...text('qr_code_image', payload),
     ...time('expires_at', payload),
     ...time('poll_interval_millis', payload),
-    ...(typeof payload['message'] === 'string' && { message: scrub(payload['message']) }),
+    ...(typeof payload['message'] === 'string' && { message: withoutIds(payload)(payload['message']) }),
     ...(ids.descriptor !== null && { connection_descriptor: ids.descriptor }),
   }
 }
@@ -42,6 +42,11 @@ export function cancelAck(payload: JsonObject, sessionId: string): JsonObject {
     status: typeof status === 'string' && CANCEL_STATUSES.includes(status) ? status : 'ignored',
     ...(typeof auth === 'string' && STATUSES.includes(auth) && { auth_status: auth }),
   }
+}
+
+/** A message may name the connector's own session and channel, which mean nothing to xAgent. */
+function withoutIds(payload: JsonObject): ReturnType<typeof scrubber> {
+  return scrubber([payload['auth_session_id'], payload['connector_channel_id']].filter((id) => typeof id === 'string'))
 }
 
 function text(key: string, payload: JsonObject): JsonObject {

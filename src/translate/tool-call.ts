@@ -1,8 +1,10 @@
 /** Relayed tool calls of an agent (DESIGN §3 Skill): projected arguments in, listed result fields out. */
 import { err, ok, wireError, type Result } from '../protocol/errors.js'
-import type { LegacyChannelId } from '../protocol/ids.js'
+import type { ReplyTarget } from '../core/record.js'
+import type { LegacyChannelId, ToolId } from '../protocol/ids.js'
 import { isObject, nestsAtMost, type JsonObject } from '../protocol/packet.js'
 import type { ProjectedTool } from './card.js'
+import type { Preset } from './preset.js'
 
 const MAX_DEPTH = 16
 
@@ -17,6 +19,17 @@ export function legacyArguments(tool: ProjectedTool, args: unknown, channelId: L
   }
   passed['connector_channel_id'] = channelId
   return ok(passed)
+}
+
+/** Whether a tool sends words to a person: one that the preset's rules answer with. */
+export function sends(toolId: ToolId, preset: Preset, target: ReplyTarget | null): boolean {
+  return target?.tool === toolId || preset.defaultTarget?.tool === toolId || preset.reply.some((rule) => rule.tool === toolId)
+}
+
+/** The agent's words, and everything that says to whom from the target: an agent cannot choose the person. */
+export function addressedArguments(args: JsonObject, target: ReplyTarget): JsonObject {
+  const { text, ...rest } = args
+  return { ...rest, ...(text !== undefined && { [target.textArgument]: text }), ...target.arguments }
 }
 
 /** What an agent sees of a result: the preset's fields with plain values. */

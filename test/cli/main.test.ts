@@ -18,7 +18,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
 
 const run = (...args: Parameters<typeof start>) => start(...args).closed
 
-t.testdir({ 'good.yaml': 'turns: { quiet: 5s }\nconnectors:\n  - { name: telegram, url: "http://127.0.0.1:19091" }\n', 'bad.yaml': 'retention:\n  ttl: soon\n' })
+t.testdir({ 'good.yaml': 'files: { ttl: 1h }\nconnectors:\n  - { name: telegram, url: "http://127.0.0.1:19091" }\n', 'bad.yaml': 'retention:\n  ttl: soon\n' })
 
 t.test('help: of the whole, of a command, of a command that comes later', async (t) => {
   const [whole, serve, check, later] = await Promise.all([run(['--help']), run(['serve', '--help']), run(['check-config', '--help']), run(['why', '--help'])])
@@ -51,7 +51,7 @@ t.test('check-config: right, wrong, missing', async (t) => {
   ])
   t.equal(good.code, 0)
   t.match(good.out, /telegram/)
-  t.match(good.out, /good\.yaml:1: turns\.quiet: not yet in this version/)
+  t.match(good.out, /good\.yaml:1: files\.ttl: not yet in this version/)
   t.notMatch(good.out, /hunter22/)
   t.equal(bad.code, 2)
   t.match(bad.err, /^bad\.yaml:2: retention\.ttl: /m)

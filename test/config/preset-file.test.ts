@@ -14,8 +14,18 @@ const faults = (text: string): readonly string[] => {
 }
 
 t.test('keys of later versions are taken in a preset file', async (t) => {
-  t.strictSame(faults(`${MINIMAL}typing: { tool: mine_typing }\nfile_limit: { max_bytes: 10MiB, content: [PNG] }\nrefused_file: link\ndescriptor_check: 5m\nreorder_window: 2s
+  t.strictSame(faults(`${MINIMAL}file_limit: { max_bytes: 10MiB, content: [PNG] }\nrefused_file: link
 reply:\n  - { tool: send, arguments: { text: "{text}" }, file_tool: send_media, upload_fields: { recipient_ref: "{from}" } }\n`), [])
+})
+
+t.test('typing, descriptor_check and reorder_window are read; the call needs its flag', async (t) => {
+  const typing = 'typing: { tool: mine_typing, arguments: { to: "{from}", on: "{typing}" } }'
+  t.match(parsePreset('mine.yaml', `${MINIMAL}${typing}\ndescriptor_check: 5m\nreorder_window: 2s\n`), {
+    typing: { tool: 'mine_typing', arguments: { to: '{from}', on: '{typing}' } }, descriptorCheckMs: 300_000, reorderWindowMs: 2_000,
+  })
+  t.match(parsePreset('mine.yaml', `${MINIMAL}typing: null\ndescriptor_check: never\n`), { typing: null, descriptorCheckMs: null })
+  t.match(parsePreset('mine.yaml', MINIMAL), { typing: null, descriptorCheckMs: null, reorderWindowMs: 0 })
+  t.match(faults(`${MINIMAL}typing: { tool: mine_typing, arguments: { to: "{from}" } }\n`), [/typing\.arguments: .*; must give exactly one argument the value "\{typing\}"$/])
 })
 
 t.test('faults in a preset file name file, line and key', async (t) => {

@@ -21,6 +21,8 @@ function classOf(preset: string, message: string, code = 'tool_invoke_failed'): 
 t.test('the preset is the named one, else the one for the Card, else generic', async (t) => {
   const chosen = (preset: string, cardId: string | null): string => choosePreset(presets, cardId, { preset, presetOverrides: {} }).name
   t.equal(chosen('auto', 'im.telegram'), 'telegram')
+  t.equal(chosen('auto', 'im.wechat'), 'wechat')
+  t.equal(chosen('auto', 'im.feishu'), 'feishu')
   t.equal(chosen('auto', 'im.unheard-of'), 'generic')
   t.equal(chosen('auto', null), 'generic')
   t.equal(chosen('generic', 'im.telegram'), 'generic')
@@ -61,6 +63,43 @@ t.test('telegram: a reply is proven by status, message id and the chat it names'
   t.equal(named('telegram').defaultTarget?.tool, 'telegram_message_send')
 })
 
+t.test('wechat: an answer names recipient and token of the push that is answered, or is not sent', async (t) => {
+  const { reply, defaultTarget, targetTtlMs, textLimit, typing } = named('wechat')
+  t.equal(reply.length, 1)
+  t.match(reply[0], {
+    tool: 'wechat_message_send', arguments: { text: '{text}', recipient_ref: '{from}', context_token: '{context_token}' }, inDoubt: 'dead_letter', lastChatOnly: false,
+    result: { sentWhen: { status: ['sent'] }, proof: null, recipient: { field: 'recipient_ref', equals: 'from' } },
+  })
+  t.match(typing, { tool: 'wechat_typing', arguments: { to: '{from}', context_token: '{context_token}', typing: '{typing}' } })
+  t.strictSame({ defaultTarget, targetTtlMs, textLimit }, { defaultTarget: null, targetTtlMs: 86_400_000, textLimit: { max: 2000, unit: 'code_points' } })
+})
+
+t.test('wechat: identity, conversations, user messages, and what happens while nobody reads', async (t) => {
+  t.match(named('wechat'), {
+    cardIds: ['im.wechat'], identity: ['message_id'], conversation: [['group_id'], ['from', 'sender_id']], groupWhen: [{ group_id: ['*'] }], wrapperText: true,
+    userMessageWhen: { message_type: [0, 1], message_state: [0, 2], 'raw_message.delete_time_ms': [0] },
+    hiddenTools: ['wechat_typing'], resultFields: ['status', 'message_id', 'sent_at'], whileClosed: 'queued', pauseReading: 'safe', descriptorCheckMs: 60_000, inferReply: false,
+  })
+})
+
+t.test('feishu: a reply by reference, else to the private chat that wrote last', async (t) => {
+  const { reply, defaultTarget, targetTtlMs, textLimit, typing } = named('feishu')
+  t.match(reply, [
+    { when: {}, tool: 'feishu_message_reply', arguments: { text: '{text}', reply_ref: '{reply.reply_ref}' }, lastChatOnly: false, result: { proof: 'message_id', recipient: null } },
+    { when: { chat_type: ['p2p'] }, tool: 'feishu_message_send', arguments: { text: '{text}' }, lastChatOnly: true, result: { proof: 'message_id', recipient: null } },
+  ])
+  t.equal(reply.length, 2)
+  t.strictSame({ defaultTarget, targetTtlMs, textLimit, typing }, { defaultTarget: null, targetTtlMs: 7 * 86_400_000, textLimit: { max: 20_000, unit: 'code_points' }, typing: null })
+})
+
+t.test('feishu: identity, conversations, order, and what happens while nobody reads', async (t) => {
+  t.match(named('feishu'), {
+    cardIds: ['im.feishu'], identity: ['message_id'], conversation: [['chat_id']], groupWhen: [{ chat_type: ['group', 'topic_group'] }, { 'reply.reply_ref': ['*'] }],
+    wrapperText: true, stripLeading: ['@_user_'], reorderWindowMs: 250, hiddenTools: ['feishu_message_reply', 'feishu_message_reply_image'],
+    resultFields: ['message_id', 'message_type'], whileClosed: 'lost', pauseReading: 'lossy', descriptorCheckMs: null, inferReply: false,
+  })
+})
+
 t.test('no preset lets an agent see where a message went', async (t) => {
   for (const preset of presets.values()) {
     for (const field of ['chat_id', 'recipient_ref', 'context_token', 'reply_ref']) t.notOk(preset.resultFields.includes(field), `${preset.name}: ${field}`)
@@ -96,6 +135,47 @@ const TELEGRAM: readonly (readonly [message: string, expected: OutcomeClass])[] 
 t.test('telegram: the outcome of every kind of error text', async (t) => {
   for (const [message, expected] of TELEGRAM) t.equal(classOf('telegram', message), expected, message)
   t.equal(classOf('telegram', 'channel is not bound to an authenticated Telegram chat', 'connection_not_authenticated'), 'permanent')
+})
+
+/** How both say that nothing is known about the effect. */
+const UNKNOWN: readonly (readonly [message: string, expected: OutcomeClass])[] = [
+  [`${DIAL} context deadline exceeded`, 'in_doubt'], ['read tcp a->b: read: connection reset by peer', 'in_doubt'], ['unexpected EOF', 'in_doubt'],
+  ['unexpected end of JSON input', 'in_doubt'], ["invalid character '<' looking for beginning of value", 'in_doubt'], ['server time out error', 'in_doubt'],
+  ['something never seen before', 'in_doubt'], ['', 'in_doubt'], [`${DIAL} connect: connection refused`, 'temporary'],
+]
+const SEND = '发送微信消息失败:'
+const WECHAT: readonly (readonly [message: string, expected: OutcomeClass])[] = [
+  ...UNKNOWN,
+  ['message text required', 'permanent'], ['media_ref required', 'permanent'], ['unknown tool_id: x', 'permanent'], ['unsupported media type', 'permanent'],
+  ['media_ref recipient mismatch', 'permanent'], ['media_ref not found or expired', 'permanent'],
+  ...[400, 401, 403, 404, 413].map((status) => [`${SEND} WeChat API HTTP ${status}`, 'permanent'] as const),
+  [`${SEND} WeChat API HTTP 429`, 'temporary'],
+  ...[500, 502, 503, 504].map((status) => [`${SEND} WeChat API HTTP ${status}`, 'in_doubt'] as const),
+  [`${SEND} sendmessage ret=-14 errmsg=`, 'permanent'], [`${SEND} sendmessage ret=-14 errmsg=session timeout`, 'permanent'],
+  [`${SEND} sendmessage ret=-141 errmsg=`, 'in_doubt'], [`${SEND} sendmessage ret=-1 errmsg=unsupported thing required`, 'in_doubt'], [`${SEND} sendmessage ret=-2 errmsg=`, 'in_doubt'],
+]
+
+t.test('wechat: the outcome of every kind of error text', async (t) => {
+  for (const [message, expected] of WECHAT) t.equal(classOf('wechat', message), expected, message)
+  t.equal(classOf('wechat', 'channel is not bound to an authenticated target user', 'connection_not_authenticated'), 'permanent')
+  t.equal(classOf('wechat', 'channel is not bound to a valid connection', 'connection_not_found'), 'permanent')
+})
+
+const FEISHU: readonly (readonly [message: string, expected: OutcomeClass])[] = [
+  ...UNKNOWN,
+  ['text required', 'permanent'], ['reply_ref required', 'permanent'], ['media_ref required', 'permanent'], ['unsupported tool: x', 'permanent'], ['unknown tool_id: x', 'permanent'],
+  ['reply_ref channel mismatch', 'permanent'], ['reply_ref not found or expired', 'permanent'], ['feishu default chat is not bound', 'permanent'],
+  ['飞书发送消息失败: code=230001 msg=invented failure', 'permanent'], ['飞书发送消息失败: code=2300011 msg=invented failure', 'in_doubt'],
+  ...[99991400, 230020, 99991661, 99991663, 99991668].map((code) => [`飞书发送消息失败: code=${code} msg=invented failure`, 'temporary'] as const),
+  ['飞书发送消息失败: code=2300201 msg=invented failure', 'in_doubt'], ['飞书发送消息失败: code=230002 msg=text required', 'in_doubt'],
+  ['msg:invented failure,code:10003', 'temporary'], ['msg:app secret invalid,code:10014', 'auth'], ['msg:app_secret is wrong,code:10014', 'auth'],
+  ['response content-type not json, response: StatusCode: 200, Header:map[X:[a,code:1]], Content-Type: text/html, Body: app secret required', 'in_doubt'],
+]
+
+t.test('feishu: the outcome of every kind of error text', async (t) => {
+  for (const [message, expected] of FEISHU) t.equal(classOf('feishu', message), expected, message)
+  t.equal(classOf('feishu', 'channel is not bound to an authenticated Feishu chat', 'connection_not_authenticated'), 'permanent')
+  t.equal(classOf('feishu', 'channel is not bound to a valid connection', 'connection_not_found'), 'permanent')
 })
 
 t.test('generic: certain only where the text says so', async (t) => {

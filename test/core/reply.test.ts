@@ -153,7 +153,7 @@ t.test('a final refused for now and never redelivered is abandoned after the ttl
   t.match(rig.deadLetters(), [{ reason: 'abandoned_partial', steps: [{ state: 'done' }, { state: 'waiting' }, { state: 'waiting' }] }])
 })
 
-t.test('with the connector away a final waits, then is refused for now without being taken over', async (t) => {
+t.test('with the connector away a final waits, then is refused for now, taken over with its target', async (t) => {
   const rig = new Rig()
   rig.event({ type: 'legacy_changed', open: false })
   rig.final('f1', 'one', 'pkt_1')
@@ -162,7 +162,7 @@ t.test('with the connector away a final waits, then is refused for now without b
   rig.pass(1)
   t.strictSame(rig.answers, ['pkt_1 rejected connector_unavailable true'])
   t.match(rig.ended, [{ outcome: 'deferred', inLedger: false }])
-  t.equal(rig.records('outbound').length, 0)
+  t.match(rig.records('outbound'), [{ state: 'deferred', target: { tool: 'telegram_message_send' } }])
   rig.final('f1', 'one', 'pkt_2')
   rig.event({ type: 'legacy_changed', open: true })
   t.strictSame(rig.calls, ['one'])
@@ -240,7 +240,7 @@ t.test('after a sign-in earlier writers and their targets are forgotten', async 
   rig.push('hello', { chat_id: 'cyd', reply: { tool_id: 'send', reply_ref: 'r2' } })
   rig.final('f1', 'to cyd', 'pkt_1')
   t.match(rig.of('invoke'), [{ arguments: { text: 'to cyd', reply_ref: 'r2' } }])
-  t.match(rig.records('turn'), [{ conversations: ['cyd'] }])
+  t.match(rig.records('turn'), [{ conversations: [['cyd', 0]] }])
 })
 
 t.test('an outcome of class auth is permanent and marks the account', async (t) => {

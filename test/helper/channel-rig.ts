@@ -1,9 +1,11 @@
 /** A channel of the core without sockets or a store: a map is the store, the clock is a number. */
 import { step } from '../../src/core/channel.js'
+import { newDeltaCache } from '../../src/core/delta.js'
 import type { Effect, Ended, Transmit } from '../../src/core/effect.js'
 import type { ChannelEvent } from '../../src/core/event.js'
 import { newFlushGate } from '../../src/core/flush.js'
-import { restoreInbound, restoreOutbound, restoreTurn } from '../../src/core/load.js'
+import { restoreInbound, restoreOutbound } from '../../src/core/load.js'
+import { restoreTurn } from '../../src/core/turn.js'
 import { completedKey, outboundKey, type Change, type CompletedRecord, type DeadLetterRecord, type InboundRecord, type OutboundRecord, type TurnRecord } from '../../src/core/record.js'
 import { newChannel, type Channel, type ChannelLimits, type Shared } from '../../src/core/state.js'
 import type { ChannelId, LinkId, MessageId, PacketId } from '../../src/protocol/ids.js'
@@ -20,6 +22,7 @@ export const LINK = 'link_1' as LinkId
 export const LIMITS: ChannelLimits = {
   ttlMs: 3_600_000, maxMessages: 1_000, maxBytes: 8 * 2 ** 20, overflow: 'evict_oldest', window: 1, ackTimeoutMs: 30_000,
   backoffInitialMs: 500, backoffMaxMs: 30_000, maxAttempts: 0, outboundQueue: 100, outboundWaitMs: 20_000,
+  turns: { mode: 'on', quietMs: 10_000, timeoutMs: 300_000, maxMs: 900_000 }, deltas: { ttlMs: 600_000, maxStreams: 1_000, maxBytes: 2 ** 20 }, activityTimeoutMs: 30_000,
 }
 
 export interface RigOptions {
@@ -56,7 +59,7 @@ export class Rig {
     this.channel.legacyOpen = true
     this.shared = {
       limits: { ...LIMITS, ...options.limits }, dialect: { preset: { ...preset, ...options.overrides }, tools: cardTools(null) },
-      budget: { usedBytes: 0, maxBytes: options.maxPendingBytes ?? 2 ** 28 }, gate: newFlushGate(50), run: 'run1', nextSeq: 1, nextDeadLetter: 0, jitterSeed: 1,
+      budget: { usedBytes: 0, maxBytes: options.maxPendingBytes ?? 2 ** 28 }, gate: newFlushGate(50), deltas: newDeltaCache(), run: 'run1', nextSeq: 1, nextDeadLetter: 0, jitterSeed: 1,
     }
     if (options.store !== undefined) this.#restore()
   }
@@ -100,6 +103,34 @@ export class Rig {
     const bytes = push.kind === 'not_forwarded' ? 0 : Buffer.byteLength(push.body.text)
     this.event({ type: 'pushed', push, bytes, takenAt: this.now })
     return push.messageId
+  }
+
+  /** Somebody writes in a channel of the WeChat connector's shape, alone or in a group. */
+  wechat(from: string, text: string, more: Record<string, unknown> = {}): string {
+    return this.push(text, {
+      message_id: `m${this.#number + 1}`, from, sender_id: from, sender_name: '', group_id: '', message_type: 1, message_state: 2, context_token: `ctx-${from}-${this.#number + 1}`,
+      reply: { tool_id: 'wechat_message_send' }, ...more,
+    })
+  }
+
+  /** Somebody writes in a private chat of the Feishu connector's shape. */
+  feishu(from: string, text: string, more: Record<string, unknown> = {}): string {
+    return this.push(text, {
+      message_id: `om_${this.#number + 1}`, chat_id: `oc_${from}`, chat_type: 'p2p', sender_id: from, sender_name: from, message_type: 'text', received_at: this.now,
+      reply: { tool_id: 'feishu_message_send' }, ...more,
+    })
+  }
+
+  activity(status: 'thinking' | 'tool' | 'idle'): void {
+    this.event({ type: 'activity_received', status })
+  }
+
+  delta(messageId: string, sequence: number, text: string): void {
+    this.event({ type: 'delta_received', from: { link: LINK, as: this.channel.id, packetId: `pkt_d_${messageId}_${sequence}` as PacketId }, messageId: messageId as MessageId, sequence, text })
+  }
+
+  replay(letter: DeadLetterRecord): void {
+    this.event({ type: 'replayed', letter, text: (this.store.get(`body ${letter.bodyKey}`) as { text: string }).text })
   }
 
   ack(transmit: Transmit, verdict: Partial<AckVerdict> & { status: AckVerdict['status'] }): void {
@@ -176,6 +207,7 @@ export class Rig {
         return
       case 'received': case 'transmit': case 'answer': case 'invoke': case 'reopen': case 'trim_completed': case 'wake': case 'ack_orphaned':
       case 'ack_fault': case 'ack_latency': case 'auth_doubtful': case 'ended':
+      case 'replayed': case 'turn_ended': case 'refuse': case 'typing': case 'deviation': case 'overflow':
         return
     }
   }
@@ -189,7 +221,7 @@ export class Rig {
   }
 
   #restore(): void {
-    for (const record of this.records<TurnRecord>('turn')) restoreTurn(this.channel, record)
+    for (const record of this.records<TurnRecord>('turn')) restoreTurn(this.channel, record, this.now)
     for (const record of this.records<InboundRecord>('inbound')) restoreInbound(this.channel, this.shared, record, this.now)
     for (const record of this.records<OutboundRecord>('outbound')) {
       const effects: Effect[] = []

@@ -16,6 +16,9 @@ function lines(connector: Connector): Line[] {
   return text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Line)
 }
 
+/** Names of all cases, in the order of the recording. */
+export const recordedCases = (connector: Connector): string[] => lines(connector).map((line) => line.case)
+
 export function recordedBody(connector: Connector, name: string): JsonObject {
   const body = lines(connector).find((line) => line.case === name)?.body
   if (body === undefined) throw new Error(`${connector} has no body "${name}"`)

@@ -21,6 +21,8 @@ const snapshot = (changes: Partial<RouteSnapshot> = {}): RouteSnapshot => ({
   pendingBytes: 512,
   oldestPendingAgeMs: 1_500,
   blockedChannels: 1,
+  conversationsWaiting: 0,
+  deltaStreams: 0,
   deadLetters: 2,
   legacyUp: true,
   xagentVersions: ['3.0'],
@@ -46,7 +48,7 @@ t.test('exports every metric whose feature is built, under its exact name and la
   const names = [...text.matchAll(/^# TYPE xagent_gateway_(\S+) (\S+)$/gm)].map(([, name, type]) => `${name} ${type}`)
   t.same(names.sort(), [
     'messages_total counter', 'pending_messages gauge', 'pending_bytes gauge', 'oldest_pending_age_seconds gauge', 'blocked_channels gauge',
-    'redeliveries_total counter', 'ack_latency_seconds histogram', 'translate_seconds histogram', 'packets_total counter',
+    'conversations_waiting gauge', 'turns_total counter', 'delta_streams gauge', 'redeliveries_total counter', 'ack_latency_seconds histogram', 'translate_seconds histogram', 'packets_total counter',
     'packets_filtered_total counter', 'deviations_total counter', 'acks_orphaned_total counter', 'dead_letters_total counter',
     'dead_letters gauge', 'overflow_total counter', 'tool_invocations_total counter', 'tool_seconds histogram', 'legacy_up gauge',
     'xagent_connected gauge', 'xagent_protocol gauge', 'channels_open gauge', 'links_paused gauge', 'links_refused_total counter',

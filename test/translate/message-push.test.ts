@@ -33,6 +33,8 @@ t.test('mention placeholders are cut from the front; a bare mention leaves nothi
   t.equal(textOf(translate({ raw_text: '@_user_1 status of line 4?' }, { overrides })), 'status of line 4?')
   t.equal(textOf(translate({ raw_text: '@_user_1 @_user_2 hello @_user_3' }, { overrides })), 'hello @_user_3')
   t.equal(textOf(translate({ raw_text: '@_user_1' }, { overrides })), '(empty)')
+  t.equal(textOf(translate({ raw_text: '@_user_experience is a word' }, { overrides })), '@_user_experience is a word')
+  t.equal(textOf(translate({ raw_text: '@_user_1你好 再见' }, { overrides })), '你好 再见', 'words that touch it stay')
 })
 
 t.test('a message_id passes unchanged when one field identifies, and is a hash where several do', async (t) => {
