@@ -488,14 +488,16 @@ t.test('a standing snapshot counts as work for turns.max', async (t) => {
 })
 
 t.test('a lost ack after an idle: what may have been taken keeps the turn', async (t) => {
-  for (const first of ['none', 'channel_busy'] as const) {
+  for (const refusedFirst of [false, true]) {
     const rig = people()
-    rig.wechat('ann', 'one')
-    run(rig, 'f1', 'to one')
-    rig.wechat('ann', 'two')
-    if (first === 'channel_busy') rig.reject(rig.lastTransmit(), first, true)
+    for (const text of ['one', 'two']) rig.wechat('ann', text)
     rig.wechat('bob', 'from bob')
-    rig.pass(60_000)
+    accept(rig)
+    rig.activity('thinking')
+    answer(rig, 'f1', 'to one')
+    if (refusedFirst) rig.reject(rig.lastTransmit(), 'channel_busy', true)
+    rig.activity('idle')
+    rig.pass(MINUTE)
     t.notOk(texts(rig).includes('m3'), 'xAgent may be at work for Ann')
     answer(rig, 'f2', 'to two')
     t.strictSame(sent(rig), ['ann: to one', 'ann: to two'])
