@@ -16,8 +16,9 @@ export const RECORD_VERSION = 1
  * waiting messages without their words. `body`: words and files of waiting messages and dead letters. `completed`: ids of
  * ended inbound messages; `completed_order` sorts them by channel and end of retention. `outbound`: finals, running and
  * ended; `outbound_order` sorts the ended ones the same way. `dead_letter`: messages that ended undelivered.
+ * `call`: an agent's own tool calls, so that each runs once.
  */
-export const RECORD_KINDS = ['route', 'channel', 'turn', 'inbound', 'body', 'completed', 'completed_order', 'outbound', 'outbound_order', 'dead_letter'] as const
+export const RECORD_KINDS = ['route', 'channel', 'turn', 'inbound', 'body', 'completed', 'completed_order', 'outbound', 'outbound_order', 'dead_letter', 'call'] as const
 export type RecordKind = (typeof RECORD_KINDS)[number]
 
 /** One change of a batch. */
@@ -170,6 +171,16 @@ export interface OutboundRecord {
   readonly journal: readonly JournalEntry[]
 }
 
+/** A tool call that an agent made itself (key: `callKey`): known before it leaves, and with its answer afterwards. */
+export interface CallRecord {
+  readonly v: typeof RECORD_VERSION
+  readonly channelId: ChannelId
+  /** Null while nobody knows what it did. */
+  readonly answer: { readonly ok: true; readonly value: JsonObject } | { readonly ok: false; readonly error: { readonly code: string; readonly message?: string } } | null
+  /** Until when a repeated `tool_call_id` gets the same answer. */
+  readonly until: number
+}
+
 /** Who talks in a channel and where answers go (key: `channelKey`); the core's, as the id map is the route's. */
 export interface TurnRecord {
   readonly v: typeof RECORD_VERSION
@@ -269,6 +280,7 @@ export const inboundKey = (seq: number): string => sortable(seq)
 export const inboundBodyKey = (seq: number): string => `in/${sortable(seq)}`
 export const completedKey = (channelId: ChannelId, messageId: MessageId): string => `${keyPart(channelId)}/${keyPart(messageId)}`
 export const outboundKey = completedKey
+export const callKey = (channelId: ChannelId, toolCallId: string): string => `${keyPart(channelId)}/${keyPart(toolCallId)}`
 /** Sorts the ended messages of a channel by the end of their retention. */
 export const orderKey = (channelId: ChannelId, until: number, messageId: MessageId): string =>
   `${orderPrefix(channelId)}${sortable(until)}/${keyPart(messageId)}`

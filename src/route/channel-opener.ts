@@ -6,8 +6,9 @@ import { readOpenAck, type OpenAck } from '../legacy/dialect.js'
 import type { MainLink } from '../legacy/port.js'
 import { err, ok, wireError, type Result } from '../protocol/errors.js'
 import type { ChannelId, LegacyChannelId } from '../protocol/ids.js'
+import type { JsonObject } from '../protocol/packet.js'
 import { statusOf } from '../translate/descriptor.js'
-import { putChannel, setDescriptor, type Entry } from './channel-table.js'
+import { putChannel, type Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
 
 /** xAgent gives up after repeated refusals, so an open waits this long for the legacy side. */
@@ -18,8 +19,8 @@ const REOPEN_AFTER_ERROR_MS = 2_000
 export interface OpenerEvents {
   /** The legacy side has the channel open now, or not any more. */
   readonly onSouth: (entry: Entry, open: boolean) => void
-  /** The connector has described a channel anew. */
-  readonly onDescriptor: (entry: Entry) => void
+  /** The connector has opened a channel, and described it unless that is null. */
+  readonly onDescriptor: (entry: Entry, descriptor: JsonObject | null) => void
   /** No open is outstanding any more: pushes on unknown ids can be judged, a gap is over. */
   readonly onSettled: () => void
 }
@@ -136,9 +137,8 @@ export class ChannelOpener {
       this.context.log.warn({ channelId: entry.id }, 'the connector has given the channel a new id')
       this.context.table.moveLegacy(entry, channelId)
     }
-    if (descriptor !== null) setDescriptor(entry, descriptor.body)
     this.context.commits.push([putChannel(entry)], null)
-    this.events.onDescriptor(entry)
+    this.events.onDescriptor(entry, descriptor?.body ?? null)
     return true
   }
 

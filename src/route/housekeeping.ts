@@ -1,6 +1,6 @@
 /** The sweep (v1 §7.2: not more than half a ttl apart): forgets what is over, keeps bounds, counts the store. */
 import { COMPLETED_FACTOR } from '../core/inbound-end.js'
-import { channelKey, orderPrefix, type Change, type DeadLetterRecord } from '../core/record.js'
+import { channelKey, orderPrefix, type CallRecord, type Change, type DeadLetterRecord } from '../core/record.js'
 import { eachRecord, type Store } from '../store/port.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
@@ -75,6 +75,7 @@ export class Housekeeping {
       this.#removeUnsigned(entry, now)
     }
     await this.#trimDeadLetters()
+    await this.#forgetCalls(now)
     await this.#countStore()
   }
 
@@ -153,6 +154,15 @@ export class Housekeeping {
       }
       await this.#commit(changes)
     }
+  }
+
+  /** Tool calls of agents are few: all are looked at. */
+  async #forgetCalls(now: number): Promise<void> {
+    const over: Change[] = []
+    for await (const { key, value } of eachRecord(this.store, this.context.settings.name, 'call')) {
+      if ((value as CallRecord).until <= now) over.push({ op: 'delete', kind: 'call', key })
+    }
+    if (over.length > 0) await this.#commit(over)
   }
 
   #countDeadLetter(record: DeadLetterRecord, sign: 1 | -1): void {

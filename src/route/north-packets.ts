@@ -16,16 +16,15 @@ import type { ChannelOpener } from './channel-opener.js'
 import type { ChannelRunner } from './channel-runner.js'
 import { putChannel, type Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
-import type { LegacyCalls } from './legacy-calls.js'
+import type { DescriptorBoard } from './descriptor-board.js'
 import type { NorthLink, NorthLinks } from './north-link.js'
 import type { NorthReplies } from './north-replies.js'
 import type { NorthSignIn } from './north-sign-in.js'
+import type { RelayedCalls } from './relayed-calls.js'
 
 const REQUEST_TIMEOUT_MS = 30_000
 
 export interface NorthOutlets {
-  /** The Descriptor of a channel as xAgent is to see it now, with the id that its link uses. */
-  descriptor(entry: Entry, as: ChannelId): JsonObject
   /** Keeps a hello's `connector_id` where none is stored yet; answers the one that is. */
   connectorId(proposed: ConnectorId | null): ConnectorId
   /** Waits up to the open patience for a Card; false when there is none. */
@@ -40,8 +39,9 @@ export class NorthPackets {
     private readonly runner: ChannelRunner,
     private readonly opener: ChannelOpener,
     private readonly main: MainLink,
-    private readonly calls: LegacyCalls,
+    private readonly calls: RelayedCalls,
     private readonly signIn: NorthSignIn,
+    private readonly board: DescriptorBoard,
     private readonly replies: NorthReplies,
     private readonly outlets: NorthOutlets,
   ) {}
@@ -122,7 +122,7 @@ export class NorthPackets {
       const as = packet.channelId !== undefined && this.context.table.find(packet.channelId as ChannelId) === entry ? (packet.channelId as ChannelId) : entry.id
       this.links.take(entry, link)
       link.channels.set(as, entry)
-      const descriptor = this.outlets.descriptor(entry, as)
+      const descriptor = this.board.of(entry, as)
       entry.shown = JSON.stringify(descriptor)
       this.replies.reply(link, { ...packet, channelId: as }, 'channel.open.ack', { connector_channel_id: as, connection_descriptor: descriptor })
       this.runner.dispatch(entry, { type: 'opened', link: link.socket.id, as })
@@ -223,10 +223,10 @@ export class NorthPackets {
   }
 
   #descriptor(link: NorthLink, packet: Packet, entry: Entry): void {
-    const answer = (): void => this.replies.reply(link, packet, 'connection.descriptor.get.ack', { connection_descriptor: this.outlets.descriptor(entry, packet.channelId as ChannelId) })
+    const answer = (): void => this.replies.reply(link, packet, 'connection.descriptor.get.ack', { connection_descriptor: this.board.of(entry, packet.channelId as ChannelId) })
     if (!this.main.up) return answer()
     this.main.request('connection.descriptor.get', entry.legacyId, {}, REQUEST_TIMEOUT_MS, (got) => {
-      if (got.ok) this.signIn.takeDescriptor(entry, readDescriptor(got.value.payload['connection_descriptor'])?.body ?? null)
+      if (got.ok) this.board.take(entry, readDescriptor(got.value.payload['connection_descriptor'])?.body ?? null)
       answer()
     })
   }

@@ -6,7 +6,9 @@ import type { ChannelId } from '../protocol/ids.js'
 import { nestsAtMost, type JsonObject, type Packet } from '../protocol/packet.js'
 import { cancelAck, signInAck } from '../translate/sign-in.js'
 import type { ChannelRunner } from './channel-runner.js'
-import { putChannel, setDescriptor, type Entry } from './channel-table.js'
+import { statusOf } from '../translate/descriptor.js'
+import type { BindingCheck } from './binding-check.js'
+import type { Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
 import type { DescriptorBoard } from './descriptor-board.js'
 import type { NorthLink } from './north-link.js'
@@ -16,6 +18,8 @@ import { SignInSessions, type SignInSession } from './sign-in-sessions.js'
 const REQUEST_TIMEOUT_MS = 30_000
 /** Form inputs are flat; what is deeper is no form. */
 const MAX_INPUT_DEPTH = 8
+/** What xAgent hears of its sign-in while the connector is being dialled again: it goes on, or will be over then. */
+const WAITING: JsonObject = { status: 'pending', poll_interval_millis: 1_000, message: 'the connector is being reached again' }
 /** Codes of connectors that mean the same on our side; any other becomes the general one (stable codes, PROTOCOL). */
 const RELAYED_CODES: ReadonlyMap<string, ErrorCode> = new Map([
   ['auth_start_failed', 'auth_start_failed'], ['auth_session_not_found', 'auth_session_not_found'],
@@ -29,6 +33,7 @@ export class NorthSignIn {
     private readonly context: RouteContext,
     private readonly main: MainLink,
     private readonly board: DescriptorBoard,
+    private readonly bindings: BindingCheck,
     private readonly replies: NorthReplies,
     private readonly runner: ChannelRunner,
   ) {
@@ -40,20 +45,38 @@ export class NorthSignIn {
     if (!nestsAtMost(packet.payload['input'], MAX_INPUT_DEPTH)) {
       return this.replies.reply(link, packet, 'auth.start.ack', {}, wireError('invalid_packet', `input must nest at most ${MAX_INPUT_DEPTH} deep`))
     }
-    this.#relay(link, packet, entry, { flow_id: flowId ?? '', input: packet.payload['input'] ?? {} }, (payload) => {
-      const legacyId = payload['auth_session_id']
-      const session = this.#sessions.of(entry, typeof legacyId === 'string' ? legacyId : '', flowId)
-      return this.#signIn(entry, packet, session, payload)
+    this.#loggedOut(entry, () => {
+      this.#relay(link, packet, entry, { flow_id: flowId ?? '', input: packet.payload['input'] ?? {} }, (payload) => {
+        const legacyId = payload['auth_session_id']
+        const session = this.#sessions.of(entry, typeof legacyId === 'string' ? legacyId : '', flowId)
+        return this.#signIn(entry, packet, session, payload)
+      })
+    })
+  }
+
+  /** A binding that is replaced is logged out first: an abandoned one would go on taking messages (docs/legacy.md). */
+  #loggedOut(entry: Entry, then: () => void): void {
+    if (statusOf(entry.descriptor) !== 'connected' || !this.main.up) return then()
+    this.main.request('auth.logout', entry.legacyId, {}, REQUEST_TIMEOUT_MS, (answer) => {
+      if (answer.ok && answer.value.error === undefined) {
+        this.board.take(entry, readDescriptor(answer.value.payload['connection_descriptor'])?.body ?? null)
+      } else {
+        this.context.log.warn({ channelId: entry.id }, 'the earlier account of a channel could not be logged out before a new sign-in')
+      }
+      then()
     })
   }
 
   status(link: NorthLink, packet: Packet, entry: Entry): void {
     const session = this.#sessions.find(packet.payload['auth_session_id'], entry)
     if (session === undefined) return this.replies.reply(link, packet, 'auth.status.ack', {}, wireError('auth_session_not_found'))
+    if (!this.main.up) return this.replies.reply(link, packet, 'auth.status.ack', this.#signIn(entry, packet, session, session.done ? { status: 'authenticated' } : WAITING))
     const request = { flow_id: session.flowId ?? '', auth_session_id: session.legacyId, ...(packet.payload['refresh'] === true && { refresh: true }) }
     this.#relay(link, packet, entry, request, (payload) => this.#signIn(entry, packet, session, payload), (error) => {
-      // The connector forgot a session that we know: it was lost with its socket, and xAgent must start anew.
-      return error.code === 'auth_session_not_found' ? this.#signIn(entry, packet, session, { status: 'expired' }) : null
+      // The connector forgot a session that we know: it was lost with its socket, and either went through before or must start anew.
+      if (error.code !== 'auth_session_not_found') return null
+      const status = statusOf(entry.descriptor) === 'connected' ? 'authenticated' : 'expired'
+      return this.#signIn(entry, packet, session, { status })
     })
   }
 
@@ -66,33 +89,29 @@ export class NorthSignIn {
   logout(link: NorthLink, packet: Packet, entry: Entry): void {
     this.#relay(link, packet, entry, {}, (payload) => {
       this.runner.dispatch(entry, { type: 'rebound' })
-      this.takeDescriptor(entry, readDescriptor(payload['connection_descriptor'])?.body ?? null)
+      this.board.take(entry, readDescriptor(payload['connection_descriptor'])?.body ?? null)
       return { status: 'ok', connection_descriptor: this.board.of(entry, packet.channelId as ChannelId) }
     })
   }
 
   #signIn(entry: Entry, packet: Packet, session: SignInSession, payload: JsonObject): JsonObject {
     const descriptor = readDescriptor(payload['connection_descriptor'])?.body ?? null
-    if (descriptor !== null) this.takeDescriptor(entry, descriptor)
-    if (payload['status'] === 'authenticated' && !session.done) this.#rebound(entry, session)
+    if (descriptor !== null) this.board.take(entry, descriptor)
+    const authenticated = payload['status'] === 'authenticated'
+    if (authenticated && !session.done) this.#rebound(entry, session, descriptor !== null)
     return signInAck(payload, {
       channelId: packet.channelId as ChannelId, sessionId: session.id, flowId: session.flowId,
-      descriptor: descriptor === null ? null : this.board.of(entry, packet.channelId as ChannelId),
+      descriptor: descriptor === null && statusOf(entry.descriptor) !== 'connected' ? null : this.board.of(entry, packet.channelId as ChannelId),
     })
   }
 
-  /** Once per session: status is asked for again and again. */
-  #rebound(entry: Entry, session: SignInSession): void {
+  /** Once per session: status is asked for again and again. The account may have left another channel for this one. */
+  #rebound(entry: Entry, session: SignInSession, described: boolean): void {
     session.done = true
     entry.authTrouble = null
     this.runner.dispatch(entry, { type: 'rebound' })
-  }
-
-  /** Takes a Descriptor of the connector over, and shows xAgent what has changed. */
-  takeDescriptor(entry: Entry, descriptor: JsonObject | null): void {
-    if (descriptor === null || !setDescriptor(entry, descriptor)) return
-    this.context.commits.push([putChannel(entry)], null)
-    this.board.show(entry)
+    if (!described && this.main.up) this.bindings.ask(entry)
+    this.bindings.askAll(entry)
   }
 
   /** Relays a request on the main link and answers with what `project` makes of the answer; connector texts stay here. */

@@ -7,6 +7,7 @@ import type { MainLink, MainLinkEvents, ToolLinks } from '../legacy/port.js'
 import { IM_V1 } from '../protocol/im-v1.js'
 import type { StoreError } from '../protocol/errors.js'
 import type { Fence } from '../store/port.js'
+import { BindingCheck } from './binding-check.js'
 import type { CardDesk } from './card-desk.js'
 import { ChannelOpener } from './channel-opener.js'
 import { ChannelRunner } from './channel-runner.js'
@@ -17,11 +18,13 @@ import { DescriptorBoard } from './descriptor-board.js'
 import { FactsKeeper } from './facts-keeper.js'
 import { GapWatch } from './gap-watch.js'
 import { Housekeeping } from './housekeeping.js'
+import type { InferenceLog } from './inference-log.js'
 import { LegacyCalls } from './legacy-calls.js'
 import type { NorthLinks } from './north-link.js'
 import { NorthPackets } from './north-packets.js'
 import { NorthReplies } from './north-replies.js'
 import { NorthSignIn } from './north-sign-in.js'
+import { RelayedCalls } from './relayed-calls.js'
 import type { RouteOptions } from './route.js'
 import { storedPending } from './route-snapshot.js'
 import { SouthPackets } from './south-packets.js'
@@ -34,6 +37,7 @@ export interface RouteBase {
   readonly table: ChannelTable
   readonly shared: Shared
   readonly ledger: Ledger
+  readonly inference: InferenceLog
 }
 
 export interface PartsOutlets {
@@ -57,6 +61,7 @@ export interface RouteParts {
   readonly main: MainLink
   readonly tools: ToolLinks
   readonly board: DescriptorBoard
+  readonly bindings: BindingCheck
   readonly runner: ChannelRunner
   readonly gaps: GapWatch
   readonly south: SouthPackets
@@ -66,14 +71,19 @@ export interface RouteParts {
 }
 
 /** Makes the parts for one ownership of the route: everything they write carries its fence. Nothing is dialled yet. */
-export function assembleParts({ options, desk, links, table, shared, ledger }: RouteBase, fence: Fence, facts: RouteFacts, outlets: PartsOutlets): RouteParts {
+export function assembleParts({ options, desk, links, table, shared, ledger, inference }: RouteBase, fence: Fence, facts: RouteFacts, outlets: PartsOutlets): RouteParts {
   const commits = new CommitQueue(options.store, fence, options.clock, { onHealth: outlets.storeHealth, onFenceLost: outlets.fenceLost })
   const keeper = new FactsKeeper(facts, commits, options.newId)
   const context: RouteContext = { ...options, table, shared, ledger, commits, facts, card: () => desk.card, now: outlets.now }
   const hello = () => (desk.card === null ? null : { cardId: desk.card.cardId, connectorId: facts.legacyConnectorId ?? ('' as const) })
   const { main, tools } = connectorLinks({ ...options.links, clock: options.clock, supportedProfiles: [IM_V1], hello }, outlets.south)
-  const board = new DescriptorBoard(context, links, main)
+  const board = new DescriptorBoard(context, links, main, (entry) => {
+    context.log.warn({ channelId: entry.id }, 'nobody is signed in on the channel any more: the account moved to another one, or its sign-in is over')
+    runner.dispatch(entry, { type: 'rebound' })
+  })
+  const bindings = new BindingCheck(context, main, board)
   const calls = new LegacyCalls(context, tools, () => runner)
+  const relayed = new RelayedCalls(context, tools)
   const runner: ChannelRunner = new ChannelRunner(context, table, {
     send: (id, packet) => links.get(id)?.socket.send(packet) ?? 'closed',
     invoke: (entry, effect) => calls.invokeStep(entry, effect),
@@ -87,22 +97,22 @@ export function assembleParts({ options, desk, links, table, shared, ledger }: R
   const gaps = new GapWatch(context, () => keeper.save())
   const south = new SouthPackets(context, runner, {
     opensOutstanding: () => opener.outstanding,
-    showDescriptor: (entry) => board.show(entry),
+    takeDescriptor: (entry, descriptor) => board.take(entry, descriptor),
     ended: (ended) => outlets.ended(null, ended),
+    inference,
   })
   const opener: ChannelOpener = new ChannelOpener(context, main, {
     onSouth: (entry, open) => runner.dispatch(entry, { type: 'legacy_changed', open }),
-    onDescriptor: (entry) => board.show(entry),
+    onDescriptor: (entry, descriptor) => board.take(entry, descriptor),
     onSettled: outlets.settledSouth,
   })
   const housekeeping = new Housekeeping(context, options.store, () => (south.held > 0 ? null : storedPending(table)), (entry) => runner.forget(entry))
   const replies = new NorthReplies(context)
-  const signIn = new NorthSignIn(context, main, board, replies, runner)
-  const north = new NorthPackets(context, links, runner, opener, main, calls, signIn, replies, {
-    descriptor: (entry, as) => board.of(entry, as),
+  const signIn = new NorthSignIn(context, main, board, bindings, replies, runner)
+  const north = new NorthPackets(context, links, runner, opener, main, relayed, signIn, board, replies, {
     connectorId: (proposed) => keeper.connectorId(proposed),
     whenCardKnown: (done) => desk.whenKnown(done),
     stopping: outlets.stopping,
   })
-  return { context, keeper, commits, main, tools, board, runner, gaps, south, opener, housekeeping, north }
+  return { context, keeper, commits, main, tools, board, bindings, runner, gaps, south, opener, housekeeping, north }
 }

@@ -4,6 +4,7 @@ import type { Ended } from '../core/effect.js'
 import { newFlushGate } from '../core/flush.js'
 import { newLedger, type Ledger } from '../core/ledger.js'
 import type { Budget, Shared } from '../core/state.js'
+import { CARD_UNKNOWN } from '../legacy/link-end.js'
 import type { ConnectorLinksOptions } from '../legacy/connector-links.js'
 import type { LegacyHttp, MainLinkEvents } from '../legacy/port.js'
 import type { Clock } from '../ops/clock.js'
@@ -21,6 +22,7 @@ import { CardDesk, type CardDeskOptions } from './card-desk.js'
 import { CardSource } from './card-source.js'
 import { ChannelTable, type Entry } from './channel-table.js'
 import type { RouteFacts, RouteSettings } from './context.js'
+import { InferenceLog } from './inference-log.js'
 import { NorthLinks } from './north-link.js'
 import { assembleParts, type RouteParts } from './parts.js'
 import { loadChannels, loadFacts } from './route-load.js'
@@ -52,6 +54,7 @@ export class Route implements NorthRoute {
   readonly #shared: Shared
   readonly #desk: CardDesk
   readonly #cards: CardSource
+  readonly #inference: InferenceLog
   readonly #cancels = new Set<() => void>()
   #running: RouteParts | null = null
   #stopping = false
@@ -60,10 +63,12 @@ export class Route implements NorthRoute {
   constructor(private readonly options: RouteOptions) {
     this.name = options.settings.name
     this.#shared = newShared(options)
+    this.#inference = new InferenceLog(options.log)
     this.#desk = new CardDesk({
       ...options,
       onServed: (card, preset, legacy) => {
         this.#shared.dialect = { preset, tools: cardTools(legacy) }
+        this.#inference.card(preset, this.#shared.dialect.tools)
         options.metrics.setTools(this.#shared.dialect.tools.keys())
         options.log.info({ cardId: card.cardId, version: card.version, preset: preset.name }, 'the Card is served')
         this.#running?.board.showAll()
@@ -89,6 +94,7 @@ export class Route implements NorthRoute {
     this.#problem = null
     this.#cards.refresh()
     running.main.start()
+    running.bindings.start()
     this.#every(ALIVE_INTERVAL_MS, () => this.#stillAlive(running))
     this.#every(this.options.settings.deltaSweepMs, () => sweepDeltas(this.#shared.deltas, this.#now()))
   }
@@ -175,7 +181,7 @@ export class Route implements NorthRoute {
 
   #parts(fence: Fence, facts: RouteFacts): RouteParts {
     const { options } = this
-    const base = { options, desk: this.#desk, links: this.#links, table: this.#table, shared: this.#shared, ledger: this.#ledger }
+    const base = { options, desk: this.#desk, links: this.#links, table: this.#table, shared: this.#shared, ledger: this.#ledger, inference: this.#inference }
     return assembleParts(base, fence, facts, {
       south: this.#southEvents(),
       storeHealth: (healthy, error) => this.#storeHealth(healthy, error),
@@ -198,8 +204,8 @@ export class Route implements NorthRoute {
         metrics.filtered('inbound', 'undecodable')
         log.warn({ problem: message ?? code, bytes }, 'the connector sent a frame that is no packet')
       },
-      // A connector that stays away says so now and then, not ten times a second.
-      onDialFailed: (reason, attempt) => log[attempt === 1 || attempt % 100 === 0 ? 'warn' : 'debug']({ reason, attempt }, 'the connector cannot be reached'),
+      // A connector that stays away says so now and then, not ten times a second; a Card that cannot be fetched says so itself.
+      onDialFailed: (reason, attempt) => log[reason !== CARD_UNKNOWN.reason && (attempt === 1 || attempt % 100 === 0) ? 'warn' : 'debug']({ reason, attempt }, 'the connector cannot be reached'),
     }
   }
 
@@ -300,6 +306,7 @@ export class Route implements NorthRoute {
   #silence(running: RouteParts): void {
     running.opener.stop()
     running.board.stop()
+    running.bindings.stop()
     running.housekeeping.stop()
   }
 

@@ -4,11 +4,12 @@ import type { Ended } from '../core/effect.js'
 import { readDescriptor } from '../legacy/legacy-descriptor.js'
 import type { LegacyChannelId } from '../protocol/ids.js'
 import { IM_V1 } from '../protocol/im-v1.js'
-import type { Packet } from '../protocol/packet.js'
+import type { JsonObject, Packet } from '../protocol/packet.js'
 import { translatePush, type TranslatedPush } from '../translate/message-push.js'
 import type { ChannelRunner } from './channel-runner.js'
-import { putChannel, setDescriptor, type Entry } from './channel-table.js'
+import type { Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
+import type { InferenceLog } from './inference-log.js'
 
 /** Pushes on unknown ids that wait for outstanding opens; beyond that they end at once. */
 const MAX_HELD = 1_000
@@ -16,8 +17,9 @@ const MAX_HELD = 1_000
 export interface SouthOutlets {
   /** Opens that are not answered yet: a push on an unknown id may belong to one of them. */
   readonly opensOutstanding: () => number
-  readonly showDescriptor: (entry: Entry) => void
+  readonly takeDescriptor: (entry: Entry, descriptor: JsonObject) => void
   readonly ended: (ended: Ended) => void
+  readonly inference: InferenceLog
 }
 
 interface Held {
@@ -83,6 +85,7 @@ export class SouthPackets {
     const push = translatePush(packet.payload, { preset, rules: context.settings.rules, tools, now: takenAt, freshId: () => context.newId('') })
     context.metrics.translated(context.clock.monotonic() - startedAt)
     context.metrics.deviations(push.deviations)
+    this.outlets.inference.push(preset, packet.payload, push)
     if (push.kind === 'message' && push.body.files.length > 0) {
       context.metrics.deviations(['files_left_out'])
       context.log.warn({ messageId: push.messageId, files: push.body.files.length }, 'the words of a message go on without its files')
@@ -115,9 +118,7 @@ export class SouthPackets {
     const entry = packet.channelId === undefined ? undefined : this.context.table.findLegacy(packet.channelId as LegacyChannelId)
     if (descriptor === null || entry === undefined) return
     this.context.metrics.deviations(descriptor.deviations)
-    if (!setDescriptor(entry, descriptor.body)) return
-    this.context.commits.push([putChannel(entry)], null)
-    this.outlets.showDescriptor(entry)
+    this.outlets.takeDescriptor(entry, descriptor.body)
   }
 
   /** What the channel's own Descriptor declares, before one is known what its Card does (DESIGN §6). */

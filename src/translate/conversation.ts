@@ -39,6 +39,11 @@ export function conversationOf(payload: JsonObject, preset: Preset): Conversatio
   return (parts.length === 1 ? parts[0] : digest(parts)) as ConversationKey
 }
 
+/** The fields that told the conversation of a push, for a person who wants to know what was inferred. */
+export function conversationFields(payload: JsonObject, preset: Preset): string[] {
+  return preset.conversation.flatMap((alternatives) => alternatives.find((name) => firstField(payload, [name]) !== null) ?? [])
+}
+
 /** No sign of a group counts as private. */
 export function isGroup(payload: JsonObject, preset: Preset): boolean {
   return preset.groupWhen.some((condition) => holds(condition, payload))

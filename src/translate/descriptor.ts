@@ -41,6 +41,11 @@ export function statusOf(legacy: JsonObject | null): string {
   return typeof status === 'string' && STATUSES.includes(status) ? status : 'created'
 }
 
+/** Whether it says that nobody is signed in; `offline` and `error` do not say so (PROTOCOL "Connection Descriptor"). */
+export function isSignedOut(legacy: JsonObject): boolean {
+  return ['created', 'expired', 'revoked'].includes(statusOf(legacy))
+}
+
 function targetOf(legacy: JsonObject | null, cardId: ConnectorCardId): JsonObject {
   const target = isObject(legacy?.['target']) ? legacy['target'] : {}
   const provider = text(target['provider']) ?? cardId

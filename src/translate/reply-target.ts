@@ -20,13 +20,13 @@ export function replyTarget(payload: JsonObject, preset: Preset, tools: CardTool
     const target = holds(rule.when, payload) ? fill(rule, payload, preset, tools, conversation, now) : null
     if (target !== null) return target
   }
-  return preset.inferReply ? inferred(payload, preset, tools, conversation, now) : null
+  return preset.inferReply ? inferred(preset, tools, conversation, now) : null
 }
 
 /** The target of a final that answers nobody: the preset's default, or null for `no_reply_target` (DESIGN §4 rule 7). */
 export function defaultTarget(preset: Preset, tools: CardTools, now: number): ReplyTarget | null {
   if (preset.defaultTarget !== null) return fill(preset.defaultTarget, NO_PUSH, preset, tools, null, now)
-  return preset.inferReply ? inferred(NO_PUSH, preset, tools, null, now) : null
+  return preset.inferReply ? inferred(preset, tools, null, now) : null
 }
 
 /** Tools of a legacy Card with their argument names; unusable entries are left out. */
@@ -95,13 +95,12 @@ function fillArguments(templates: Readonly<Record<string, string>>, openTemplate
  * `generic`: the Card's only tool that needs nothing but the channel and a text sends it; with two of them nothing says
  * which, and there is no target.
  */
-function inferred(_payload: JsonObject, preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyTarget | null {
-  const textual = [...tools].filter(([, tool]) => tool.required.includes('text') && tool.required.every((name) => name === 'text' || name === 'connector_channel_id'))
-  const only = textual.length === 1 ? textual[0] : undefined
-  if (only === undefined) return null
+function inferred(preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyTarget | null {
+  const [only, ...more] = textTools(tools)
+  if (only === undefined || more.length > 0) return null
   return {
     conversation,
-    tool: only[0] as ToolId,
+    tool: only as ToolId,
     arguments: {},
     textArgument: 'text',
     proof: { sentWhen: {}, field: null, recipient: null },
@@ -112,6 +111,11 @@ function inferred(_payload: JsonObject, preset: Preset, tools: CardTools, conver
     lastChatOnly: false,
     typing: null,
   }
+}
+
+/** Tools of the Card that need nothing but the channel and a text: what `generic` can infer a reply tool from. */
+export function textTools(tools: CardTools): string[] {
+  return [...tools].filter(([, { required }]) => required.includes('text') && required.every((name) => name === 'text' || name === 'connector_channel_id')).map(([tool]) => tool)
 }
 
 /** Fills "{field}" or "{reply.field}"; a template without braces stands for itself. Null when the field is absent. */

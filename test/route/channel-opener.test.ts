@@ -5,7 +5,7 @@ import { decodePacket } from '../../src/protocol/packet.js'
 import type { ChannelId, LegacyChannelId } from '../../src/protocol/ids.js'
 import type { Result } from '../../src/protocol/errors.js'
 import { ChannelOpener } from '../../src/route/channel-opener.js'
-import { ChannelTable, type Entry } from '../../src/route/channel-table.js'
+import { ChannelTable, setDescriptor, type Entry } from '../../src/route/channel-table.js'
 import type { RouteContext } from '../../src/route/context.js'
 import { ManualClock } from '../helper/manual-clock.js'
 
@@ -38,7 +38,7 @@ function rig() {
     commits: { push: () => {} }, metrics: { deviations: () => {} }, log: { warn: () => {}, error: () => {} },
   } as unknown as RouteContext
   const opener = new ChannelOpener(context, main as unknown as MainLink, {
-    onSouth: (entry, isOpen) => open.push([entry.id, isOpen]), onDescriptor: () => {}, onSettled: () => { settled += 1 },
+    onSouth: (entry, isOpen) => open.push([entry.id, isOpen]), onDescriptor: (entry, descriptor) => { if (descriptor !== null) setDescriptor(entry, descriptor) }, onSettled: () => { settled += 1 },
   })
   const results: Result<Entry>[] = []
   return { clock, table, main, asked, open, opener, results, settled: () => settled, openFor: (id: string) => opener.openFor(id as ChannelId, (result) => results.push(result)) }
