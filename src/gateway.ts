@@ -122,6 +122,7 @@ function buildRoute(connector: ConnectorConfig, { options, clock, log: parent, m
     settings: settingsOf(connector, config), store, clock, log, metrics: routeMetrics, catalog: options.catalog, budget,
     flushChannels: config.delivery.flushChannels,
     http: new UndiciLegacyHttp({ endpoint, clock }),
+    files: null,
     links: { endpoint, toolLinks: connector.toolLinks, outboundWaitMs: config.delivery.outboundWaitMs, random: Math.random },
     presetFor: (cardId) => choosePreset(options.presets, cardId, connector),
     skillFor: (cardId) => ownSkill(cardId, skillText, log),
@@ -159,6 +160,7 @@ function settingsOf(connector: ConnectorConfig, config: GatewayConfig): RouteSet
     toolTimeoutMs: delivery.toolTimeoutMs,
     drainTimeoutMs: delivery.drainTimeoutMs,
     sweepIntervalMs: retention.sweepIntervalMs,
+    observe: config.boundary.mode === 'observe',
     deltaSweepMs: config.deltas.sweepIntervalMs,
     deadLetters: { max: retention.deadLetters, maxBytes: retention.deadLetterBytes, ttlMs: retention.deadLetterTtlMs },
   }

@@ -60,7 +60,6 @@ export function configFromArguments(connectors: readonly { name: string; url: st
 export function serveProblems(config: GatewayConfig): string[] {
   const problems: string[] = []
   if (/^rediss?:/.test(config.store)) problems.push('store: redis:// is not yet in this version; use lmdb:<folder> or memory:')
-  if (config.boundary.mode === 'observe') problems.push('boundary.mode: observe is not yet in this version; use enforce')
   return problems
 }
 

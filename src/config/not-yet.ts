@@ -13,7 +13,6 @@ export function notYetKeys(data: unknown, config: GatewayConfig): (readonly Prop
   for (const section of SECTIONS) for (const key of Object.keys(valueAt(data, [section]) ?? {})) paths.push([section, key])
   for (const path of KEYS) if (valueAt(data, path) !== undefined) paths.push(path)
   if (/^rediss?:/.test(config.store)) paths.push(['store'])
-  if (config.boundary.mode === 'observe') paths.push(['boundary', 'mode'])
   for (const index of config.connectors.keys()) {
     for (const key of PRESET_KEYS) if (valueAt(data, ['connectors', index, key]) !== undefined) paths.push(['connectors', index, key])
   }

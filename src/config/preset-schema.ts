@@ -20,11 +20,14 @@ const replyRule = z.strictObject({
   }).prefault({}),
   in_doubt: z.enum(['dead_letter', 'retry'], 'must be dead_letter or retry').default('dead_letter'),
   last_chat_only: z.boolean().default(false),
-  // Checked, so that a file for a later version is not refused; files are not sent yet.
   file_tool: template.optional(),
-  upload_fields: z.record(name, template).optional(),
-}).transform(({ when, tool, arguments: args, result, in_doubt: inDoubt, last_chat_only: lastChatOnly }) => ({
-  when, tool, arguments: args, inDoubt, lastChatOnly, result: { sentWhen: result.sent_when, proof: result.proof, recipient: result.recipient },
+  file_arguments: z.record(name, template)
+    .refine((args) => Object.values(args).filter((one) => one === '{file_ref}').length === 1, 'must give exactly one argument the value "{file_ref}"')
+    .default({ media_ref: '{file_ref}' }),
+  upload_fields: z.record(name, template).default({}),
+}).transform(({ when, tool, arguments: args, result, in_doubt: inDoubt, last_chat_only: lastChatOnly, file_tool: fileTool, file_arguments: fileArguments, upload_fields: uploadFields }) => ({
+  when, tool, arguments: args, inDoubt, lastChatOnly, file: fileTool === undefined ? null : { tool: fileTool, arguments: fileArguments, uploadFields },
+  result: { sentWhen: result.sent_when, proof: result.proof, recipient: result.recipient },
 }))
 
 /** Every preset key but the ones that make a file of it, all optional. */

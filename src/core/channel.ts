@@ -9,14 +9,15 @@
 import type { ChannelEvent } from './event.js'
 import type { Effect } from './effect.js'
 import { ackTimeouts, acked, deliverAt, errorAnswered, expire, left, opened, pump, sendFailed } from './deliver.js'
-import { advance, finalInvalid, finalReceived, lookupFailed, outboundDeadlines, outboundFound, reopened, replayed, replyAt, replyStored, stepAnswered, stepStarted } from './reply.js'
+import { finalInvalid, finalReceived, lookupFailed, outboundDeadlines, outboundFound, replayed, replyAt, replyStored } from './reply.js'
+import { advance, reopened, stepAnswered, stepStarted, uploaded } from './reply-steps.js'
 import { lateAnswer } from './reply-end.js'
 import { activityReceived, clearTyping, typingAt, typingTimeout } from './activity.js'
 import { deltaReceived } from './delta.js'
 import { writerUnknown } from './last-chat.js'
 import { releaseHeld } from './reorder.js'
 import { settleTurn, turnAt, turnStored } from './turn.js'
-import { arrive, completedFound, rebound, takenDurable } from './retain.js'
+import { arrive, completedFound, filesSettled, rebound, takenDurable } from './retain.js'
 import type { Channel, Shared } from './state.js'
 
 export interface StepResult {
@@ -43,7 +44,7 @@ function deadlines(channel: Channel, shared: Shared, now: number, out: Effect[])
   expire(channel, shared, now, out)
   releaseHeld(channel, shared, now)
   typingTimeout(channel, now, out)
-  settleTurn(channel, shared, now, out)
+  if (settleTurn(channel, shared, now, out)) clearTyping(channel, out)
 }
 
 function handle(channel: Channel, shared: Shared, event: ChannelEvent, now: number, out: Effect[]): void {
@@ -51,6 +52,7 @@ function handle(channel: Channel, shared: Shared, event: ChannelEvent, now: numb
     case 'pushed': return arrive(channel, shared, event, now, out)
     case 'completed_found': return completedFound(channel, shared, event, now, out)
     case 'taken_durable': return takenDurable(channel, event)
+    case 'files_settled': return filesSettled(channel, shared, event, now, out)
     case 'opened': return opened(channel, shared, event, now, out)
     case 'left': return left(channel, shared, event.link, now, out)
     case 'send_failed': return sendFailed(channel, shared, event, now, out)
@@ -68,6 +70,7 @@ function handle(channel: Channel, shared: Shared, event: ChannelEvent, now: numb
     case 'outbound_found': return outboundFound(channel, shared, event, now, out)
     case 'lookup_failed': return lookupFailed(channel, shared, event.messageId, now, out)
     case 'legacy_changed': return legacyChanged(channel, shared, event, now, out)
+    case 'uploaded': return uploaded(channel, shared, event, now, out)
     case 'step_started': return stepStarted(channel, shared, event, now, out)
     case 'step_answered': return stepAnswered(channel, shared, event, now, out)
     case 'reopened': return reopened(channel, shared, event, now, out)

@@ -13,7 +13,7 @@ import { leaveFlush, mayFlush, settleFlush } from './flush.js'
 import { endWaiting, inboundRecord } from './inbound-end.js'
 import { backoffMs } from './jitter.js'
 import { note } from './journal.js'
-import { inboundKey } from './record.js'
+import { inboundKey, type Change } from './record.js'
 import { isHeld, releaseAt } from './reorder.js'
 import type { Channel, Shared, Waiting } from './state.js'
 import { activityUnknown, enterTurn, needsPlace, turnNotTransmitted, turnRefused, turnTransmitted } from './turn.js'
@@ -21,9 +21,7 @@ import { candidates } from './turn-order.js'
 
 /** `channel.open` is xAgent's "I am back": backoff resets and the backlog flows in order (DESIGN §4 Return). */
 export function opened(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'opened' }>, now: number, out: Effect[]): void {
-  landAll(channel, 'link_lost', now)
-  leaveFlush(channel, shared.gate, out)
-  activityUnknown(channel)
+  loseLink(channel, shared, now, out)
   channel.link = { id: event.link, as: event.as }
   channel.openedAt = now
   channel.congested = false
@@ -36,7 +34,10 @@ export function opened(channel: Channel, shared: Shared, event: Extract<ChannelE
 
 /** The link is gone, or another one has opened the channel since: what was in flight is unknown, not delivered (v2 §7). */
 export function left(channel: Channel, shared: Shared, link: LinkId, now: number, out: Effect[]): void {
-  if (channel.link?.id !== link) return
+  if (channel.link?.id === link) loseLink(channel, shared, now, out)
+}
+
+function loseLink(channel: Channel, shared: Shared, now: number, out: Effect[]): void {
   landAll(channel, 'link_lost', now)
   leaveFlush(channel, shared.gate, out)
   activityUnknown(channel)
@@ -162,7 +163,8 @@ function applyVerdict(channel: Channel, shared: Shared, message: Waiting, latest
     return endWaiting(channel, shared, message, { outcome: 'rejected', reason: 'rejected', code: verdict.code }, now, out)
   }
   // A temporary refusal of an earlier transmission says nothing about the one that is under way.
-  if (!latest || message.inFlight === null) return
+  const refused = turnRefused(channel, message, latest)
+  if (!latest || message.inFlight === null) return storeRefusal(message, refused, out)
   message.certainty = 'certain'
   land(channel, message, busy ? 'busy' : 'rejected')
   if (!busy) message.rejections += 1
@@ -170,8 +172,11 @@ function applyVerdict(channel: Channel, shared: Shared, message: Waiting, latest
     return endWaiting(channel, shared, message, { outcome: 'rejected', reason: 'max_attempts', code: verdict.code }, now, out)
   }
   retryLater(shared, message, now)
-  const refused = turnRefused(channel, message)
-  if (message.durable) out.push({ type: 'commit', changes: [{ op: 'put', kind: 'inbound', key: inboundKey(message.seq), value: inboundRecord(message) }, ...refused], then: null })
+  storeRefusal(message, refused, out)
+}
+
+function storeRefusal(message: Waiting, turn: readonly Change[], out: Effect[]): void {
+  if (message.durable) out.push({ type: 'commit', changes: [{ op: 'put', kind: 'inbound', key: inboundKey(message.seq), value: inboundRecord(message) }, ...turn], then: null })
 }
 
 /** A packet of type `error` that answers ours (DESIGN §4 Ack): invalid is permanent, not open waits, the rest is temporary. */
@@ -188,12 +193,9 @@ export function errorAnswered(channel: Channel, shared: Shared, event: Extract<C
   if (!latest || message.inFlight === null) return
   message.certainty = 'certain'
   land(channel, message, 'error')
-  if (event.code === 'channel_not_open') {
-    leaveFlush(channel, shared.gate, out)
-    channel.link = null
-  } else {
-    retryLater(shared, message, now)
-  }
+  storeRefusal(message, turnRefused(channel, message, latest), out)
+  if (event.code === 'channel_not_open') loseLink(channel, shared, now, out)
+  else retryLater(shared, message, now)
 }
 
 /** The next moment at which this stage has something to do, or Infinity. */

@@ -15,89 +15,89 @@ type Delta = Extract<ChannelEvent, { type: 'delta_received' }>
 const DELTA_BYTES = 64
 
 export function newDeltaCache(): DeltaCache {
-  return { streams: new Map(), bytes: 0 }
+  return { streams: new Map(), over: new Map(), bytes: 0 }
 }
 
 /** Answers whether it was the first of its stream that could be taken: text begins to be visible. */
 export function deltaReceived(channel: Channel, shared: Shared, delta: Delta, now: number, out: Effect[]): boolean {
   sweepDeltas(shared.deltas, now)
   const { messageId, sequence, text } = delta
-  const stream = shared.deltas.streams.get(streamKey(channel.id, messageId)) ?? begin(channel, shared, messageId, now, out)
-  if (stream.texts === null) {
+  const key = streamKey(channel.id, messageId)
+  if (shared.deltas.over.has(key) || channel.jobs.has(messageId)) {
     out.push({ type: 'deviation', reason: 'delta_ignored' })
     return false
   }
+  const { turn } = bindingOf(channel, shared, messageId, now)
+  const stream = shared.deltas.streams.get(key) ?? begin(shared, key, now, out)
   const known = stream.texts[sequence - 1]
   if (known === text) return false
   if (known !== undefined || sequence !== stream.texts.length + 1) {
-    finish(shared.deltas, stream)
+    finish(shared, key, now)
     out.push({ type: 'refuse', to: delta.from, code: known === undefined ? 'delta_sequence_gap' : 'delta_sequence_conflict' })
     return false
   }
-  append(shared, stream, text, out)
-  const { turn } = bindingOf(channel, shared, messageId, now)
+  append(shared, stream, text, now, out)
   if (channel.turn !== null && channel.turn.number === turn) turnWorked(channel.turn, 'delta', now)
   return sequence === 1
 }
 
 /** The final is here: what was cached for it is of no use any more (v2 §9). */
-export function finishStream(channel: Channel, shared: Shared, messageId: MessageId): void {
-  const stream = shared.deltas.streams.get(streamKey(channel.id, messageId))
-  if (stream !== undefined) finish(shared.deltas, stream)
+export function finishStream(channel: Channel, shared: Shared, messageId: MessageId, now: number): void {
+  finish(shared, streamKey(channel.id, messageId), now)
 }
 
-/** Forgets streams whose time is over. They are in order of their beginning, so the first that lives ends the search. */
+/** Ends streams that have no final in time, and forgets those that are over. Both are in order of time. */
 export function sweepDeltas(cache: DeltaCache, now: number): void {
-  for (const [key, stream] of cache.streams) {
-    if (stream.until > now) return
-    finish(cache, stream)
+  for (const [key, until] of cache.over) {
+    if (until > now) break
+    cache.over.delete(key)
+  }
+  for (const [key, { until, bytes }] of cache.streams) {
+    if (until > now) return
     cache.streams.delete(key)
+    cache.bytes -= bytes
   }
 }
 
 /** Streams that are cached now. */
-export function openStreams(cache: DeltaCache): number {
-  let open = 0
-  for (const { texts } of cache.streams.values()) if (texts !== null) open += 1
-  return open
-}
+export const openStreams = ({ streams }: DeltaCache): number => streams.size
 
-/** A new stream. One whose final is being worked on is over already. */
-function begin(channel: Channel, shared: Shared, messageId: MessageId, now: number, out: Effect[]): DeltaStream {
+function begin(shared: Shared, key: string, now: number, out: Effect[]): DeltaStream {
   const { streams } = shared.deltas
   const { ttlMs, maxStreams } = shared.limits.deltas
-  const stream: DeltaStream = { texts: channel.jobs.has(messageId) ? null : [], bytes: 0, until: now + ttlMs }
-  if (stream.texts !== null) bindingOf(channel, shared, messageId, now)
-  const [oldest] = streams
-  if (streams.size >= maxStreams && oldest !== undefined) {
-    finish(shared.deltas, oldest[1])
-    streams.delete(oldest[0])
-    out.push({ type: 'overflow', kind: 'delta_streams' })
-  }
-  streams.set(streamKey(channel.id, messageId), stream)
+  const [oldest] = streams.keys()
+  if (streams.size >= maxStreams && oldest !== undefined) overflow(shared, oldest, now, out)
+  const stream: DeltaStream = { texts: [], bytes: 0, until: now + ttlMs }
+  streams.set(key, stream)
   return stream
 }
 
 /** Beyond the bytes that may be cached the oldest streams end, the largest possible one itself: no delta is ever needed. */
-function append(shared: Shared, stream: DeltaStream, text: string, out: Effect[]): void {
+function append(shared: Shared, stream: DeltaStream, text: string, now: number, out: Effect[]): void {
   const cache = shared.deltas
   const bytes = Buffer.byteLength(text) + DELTA_BYTES
-  stream.texts?.push(text)
+  stream.texts.push(text)
   stream.bytes += bytes
   cache.bytes += bytes
-  for (const oldest of cache.streams.values()) {
+  for (const oldest of cache.streams.keys()) {
     if (cache.bytes <= shared.limits.deltas.maxBytes) return
-    if (oldest.texts === null) continue
-    finish(cache, oldest)
-    out.push({ type: 'overflow', kind: 'delta_streams' })
+    overflow(shared, oldest, now, out)
   }
 }
 
-/** What follows of it is only counted. */
-function finish(cache: DeltaCache, stream: DeltaStream): void {
-  cache.bytes -= stream.bytes
-  stream.bytes = 0
-  stream.texts = null
+function overflow(shared: Shared, key: string, now: number, out: Effect[]): void {
+  finish(shared, key, now)
+  out.push({ type: 'overflow', kind: 'delta_streams' })
+}
+
+/** What follows of it is only counted; of streams that are over, as many are remembered as may be open. */
+function finish({ deltas: cache, limits }: Shared, key: string, now: number): void {
+  cache.bytes -= cache.streams.get(key)?.bytes ?? 0
+  cache.streams.delete(key)
+  if (cache.over.has(key)) return
+  const [oldest] = cache.over.keys()
+  if (cache.over.size >= limits.deltas.maxStreams && oldest !== undefined) cache.over.delete(oldest)
+  cache.over.set(key, now + limits.deltas.ttlMs)
 }
 
 const streamKey = (channelId: ChannelId, messageId: MessageId): string => `${channelId} ${messageId}`

@@ -3,7 +3,7 @@ import type { ChannelId, LinkId, MessageId, PacketId, ToolId } from '../protocol
 import type { JsonObject } from '../protocol/packet.js'
 import type { ChannelEvent, Transmission } from './event.js'
 import type { Certainty, DeadLetterReason, Direction, InboundOutcome, OutboundOutcome } from './outcome.js'
-import type { Change, ReplyProof, TypingTarget } from './record.js'
+import type { Change, FileItem, ReplyProof, TypingTarget } from './record.js'
 import type { TurnEnd } from './state.js'
 
 /** The answer to one transmission of a final (v2 §7). */
@@ -48,6 +48,11 @@ export interface Transmit {
 export type Effect =
   | { readonly type: 'received'; readonly direction: Direction }
   | { readonly type: 'find_completed'; readonly arrival: number; readonly messageId: MessageId }
+  /** The files of a message that was taken over are to be had from the connector. */
+  | { readonly type: 'fetch_files'; readonly seq: number }
+  | { readonly type: 'refresh_files'; readonly seq: number; readonly files: readonly FileItem[] }
+  /** The file of a step is to be uploaded to the connector. */
+  | { readonly type: 'upload'; readonly messageId: MessageId; readonly step: number; readonly ref: string; readonly fields: Readonly<Record<string, string>> }
   | { readonly type: 'find_outbound'; readonly messageId: MessageId; readonly purpose: 'redelivery' | 'abandon' }
   | { readonly type: 'commit'; readonly changes: readonly Change[]; readonly then: ChannelEvent | null }
   | Transmit

@@ -19,9 +19,20 @@ export interface ArrivedFinal {
   readonly from: Transmission | null
   readonly messageId: MessageId
   readonly text: string
-  readonly files: number
-  readonly contentHash: string
+  readonly files: readonly FinalFile[]
+  /** Null while a file's bytes are not there any more: then nothing can be compared. */
+  readonly contentHash: string | null
 }
+
+/** A file of a final: bytes that were uploaded to the gateway for this channel. */
+export interface FinalFile {
+  readonly ref: string
+  /** What the bytes are; null = there are none under this reference. */
+  readonly stored: { readonly byteSize: number; readonly mimeType: string; readonly filename: string } | null
+}
+
+/** How the upload of a step's file ended. A failure is never in doubt: nothing has reached the person. */
+export type UploadResult = { readonly ok: true; readonly ref: string } | { readonly ok: false; readonly temporary: boolean; readonly code: string }
 
 /** Why a frame did not leave: buffer full, over the frame limit, link gone, words not readable from the store. */
 export type SendFailure = 'full' | 'too_large' | 'closed' | 'body_lost'
@@ -32,6 +43,8 @@ export type ChannelEvent =
   | { readonly type: 'pushed'; readonly push: TranslatedPush; readonly bytes: number; readonly takenAt: number }
   | { readonly type: 'completed_found'; readonly arrival: number; readonly completed: CompletedRecord | null }
   | { readonly type: 'taken_durable'; readonly seq: number }
+  /** Its files are there or lost; `lost` holds a reason for each lost one. */
+  | { readonly type: 'files_settled'; readonly seq: number; readonly lost: readonly string[] }
   | { readonly type: 'opened'; readonly link: LinkId; readonly as: ChannelId }
   | { readonly type: 'left'; readonly link: LinkId }
   | { readonly type: 'flush_allowed' }
@@ -53,6 +66,7 @@ export type ChannelEvent =
   | { readonly type: 'outbound_found'; readonly messageId: MessageId; readonly purpose: 'redelivery' | 'abandon'; readonly record: OutboundRecord | null }
   | { readonly type: 'lookup_failed'; readonly messageId: MessageId }
   | { readonly type: 'legacy_changed'; readonly open: boolean }
+  | { readonly type: 'uploaded'; readonly messageId: MessageId; readonly step: number; readonly result: UploadResult }
   | { readonly type: 'step_started'; readonly messageId: MessageId; readonly step: number }
   | { readonly type: 'step_answered'; readonly messageId: MessageId; readonly step: number; readonly outcome: ToolOutcome }
   | { readonly type: 'reopened'; readonly messageId: MessageId; readonly connected: boolean }

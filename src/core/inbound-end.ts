@@ -80,7 +80,7 @@ export function inboundRecord(message: Waiting): InboundRecord {
   return {
     v: RECORD_VERSION, seq: message.seq, order: message.order, channelId: message.channelId, messageId: message.messageId, originalId: message.originalId,
     conversation: message.conversation, target: message.target, contentHash: message.contentHash, bytes: message.bytes, createdAt: message.createdAt,
-    takenAt: message.takenAt, expiresAt: message.expiresAt, files: message.files, preparing: message.preparing, attempts: message.attempts,
+    takenAt: message.takenAt, expiresAt: message.expiresAt, files: message.files, preparing: message.preparing, hasWords: message.hasWords, attempts: message.attempts,
     rejections: message.rejections, certainty: message.certainty, lastCode: message.lastCode, preset: message.preset, journal: [...message.journal],
   }
 }

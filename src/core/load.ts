@@ -5,13 +5,14 @@ import { endInDoubtAtLoad } from './reply-end.js'
 import { hold } from './reorder.js'
 import { outboundKey, type InboundRecord, type OutboundRecord } from './record.js'
 import type { Channel, Shared, Waiting } from './state.js'
+import type { MessageId } from '../protocol/ids.js'
 
 /** A waiting message of an earlier run: same id, same end of retention, never longer than one ttl from now. */
 export function restoreInbound(channel: Channel, shared: Shared, record: InboundRecord, now: number): void {
   const message: Waiting = {
     channelId: record.channelId, seq: record.seq, order: record.order, messageId: record.messageId, originalId: record.originalId,
     conversation: record.conversation, target: record.target, contentHash: record.contentHash, bytes: record.bytes, createdAt: record.createdAt,
-    takenAt: record.takenAt, expiresAt: Math.min(record.expiresAt, now + shared.limits.ttlMs), files: record.files, preparing: record.preparing,
+    takenAt: record.takenAt, expiresAt: Math.min(record.expiresAt, now + shared.limits.ttlMs), files: record.files, preparing: record.preparing, hasWords: record.hasWords,
     preset: record.preset, journal: [...record.journal], transmissions: 0, attempts: record.attempts, rejections: record.rejections, failures: 0,
     // The first transmission is not recorded, so nobody knows whether there was one.
     certainty: 'unknown', lastCode: record.lastCode, durable: true, inFlight: null, notBefore: 0, cause: 'restart', ended: false,
@@ -26,9 +27,19 @@ export function restoreOutbound(channel: Channel, shared: Shared, record: Outbou
   if (record.state === 'ended') return
   const started = record.steps.some((step) => step.state === 'started')
   if (started && record.target?.inDoubt !== 'retry') return endInDoubtAtLoad(channel, shared, record, now, out)
-  channel.deferred.set(record.messageId, Math.min(record.until, now + shared.limits.ttlMs))
+  deferInOrder(channel, record.messageId, Math.min(record.until, now + shared.limits.ttlMs))
   if (record.state === 'running') {
     const deferred: OutboundRecord = { ...record, state: 'deferred', steps: record.steps.map((step) => (step.state === 'started' ? { ...step, state: 'waiting' } : step)) }
     out.push({ type: 'commit', changes: [{ op: 'put', kind: 'outbound', key: outboundKey(channel.id, record.messageId), value: deferred }], then: null })
+  }
+}
+
+/** Records are read in order of their keys, deadlines are looked at in order of time. */
+function deferInOrder(channel: Channel, messageId: MessageId, until: number): void {
+  const later = [...channel.deferred].filter(([, other]) => other > until)
+  channel.deferred.set(messageId, until)
+  for (const [id, other] of later) {
+    channel.deferred.delete(id)
+    channel.deferred.set(id, other)
   }
 }

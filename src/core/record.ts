@@ -26,15 +26,21 @@ export type Change =
   | { readonly op: 'put'; readonly kind: RecordKind; readonly key: string; readonly value: unknown }
   | { readonly op: 'delete'; readonly kind: RecordKind; readonly key: string }
 
-/** A file of a message, v2 field names in camelCase; `state` says whether its bytes can be had yet. */
+/**
+ * A file of a message. `preparing`: it is still to be had from the connector, at `sourceUrl`, and what it is stands on the
+ * connector's word; `ready`: `ref` is the gateway's own, and type, name and size are what the bytes say; `lost`: `lostBy` says why.
+ */
 export interface FileItem {
+  readonly state: 'preparing' | 'ready' | 'lost'
   readonly type: 'image' | 'video' | 'audio' | 'file'
-  readonly legacyRef: string
   readonly filename: string | null
   readonly mimeType: string | null
   readonly byteSize: number | null
-  readonly downloadUrl: string | null
-  readonly state: 'preparing' | 'ready' | 'lost'
+  /** Relative to the connector's Base URL, or absolute. Never leaves for xAgent. */
+  readonly sourceUrl: string
+  readonly ref: string | null
+  readonly expiresAt: number | null
+  readonly lostBy: string | null
 }
 
 /** Words and files of a message: the part that the core never holds. */
@@ -64,8 +70,19 @@ export interface ReplyTarget {
   readonly perMessage: boolean
   /** The connector sends it to the private chat that wrote last: it holds only while that is this conversation. */
   readonly lastChatOnly: boolean
+  /** How a file is sent there; null = not at all. */
+  readonly file: FileTarget | null
   /** How this person is shown that an answer is being made. */
   readonly typing: TypingTarget | null
+}
+
+/** The call that sends a file: `refArgument` names the argument that carries the connector's reference of it. */
+export interface FileTarget {
+  readonly tool: ToolId
+  readonly arguments: Readonly<Record<string, string>>
+  readonly refArgument: string
+  /** Fields of the upload before the call: whom the file is for, where a connector wants to know that. */
+  readonly uploadFields: Readonly<Record<string, string>>
 }
 
 /** A call of the connector's typing tool; `flag` names the argument that says whether. */
@@ -85,7 +102,7 @@ export interface ReplyProof {
 /** One entry of a message's bounded life: ms since its takeover, what happened, and details without words. */
 export interface JournalEntry {
   readonly at: number
-  readonly what: 'taken' | 'transmitted' | 'acked' | 'no_ack' | 'link_lost' | 'refused' | 'started' | 'done' | 'late_answer' | 'reopened' | 'ended' | 'entered' | 'replayed'
+  readonly what: 'taken' | 'transmitted' | 'acked' | 'no_ack' | 'link_lost' | 'refused' | 'started' | 'done' | 'late_answer' | 'reopened' | 'ended' | 'entered' | 'replayed' | 'file_lost' | 'uploaded'
   readonly note?: string
 }
 
@@ -108,6 +125,7 @@ export interface InboundRecord {
   readonly expiresAt: number
   readonly files: number
   readonly preparing: number
+  readonly hasWords: boolean
   readonly attempts: number
   /** Explicit rejections alone: what `max_attempts` counts. */
   readonly rejections: number
@@ -140,6 +158,14 @@ export interface OutboundStep {
   readonly tool: ToolId
   readonly arguments: JsonObject
   readonly state: 'waiting' | 'started' | 'done'
+  /** For a file: the gateway's reference, the argument that gets the connector's, and what its upload says besides. */
+  readonly file?: {
+    readonly ref: string
+    readonly argument: string
+    readonly uploadFields: Readonly<Record<string, string>>
+    /** Its place among the final's files. */
+    readonly index: number
+  }
 }
 
 /** The ack that ended a final, given again to every later transmission of it. */
@@ -153,7 +179,8 @@ export interface OutboundRecord {
   readonly v: typeof RECORD_VERSION
   readonly channelId: ChannelId
   readonly messageId: MessageId
-  readonly contentHash: string
+  /** Null when its files were gone before they could be told apart. */
+  readonly contentHash: string | null
   readonly takenAt: number
   /** When it is given up if xAgent never redelivers; for an ended one: until when its id is remembered. */
   readonly until: number

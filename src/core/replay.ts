@@ -5,12 +5,14 @@ import { RECORD_VERSION, orderKey, outboundKey, type Change, type DeadLetterReco
 
 /** The record under which a dead letter runs again. A step without an answer is called again: a person decided so. */
 export function restarted(
-  channelId: ChannelId, letter: DeadLetterRecord, ended: OutboundRecord | null, contentHash: string, ttlMs: number, now: number,
+  channelId: ChannelId, letter: DeadLetterRecord, ended: OutboundRecord | null, contentHash: string | null, ttlMs: number, now: number,
 ): OutboundRecord {
   const { target } = letter
   const name = target?.textArgument ?? 'text'
   const steps = letter.steps.map((step): OutboundStep => ({
-    ...step, arguments: { ...target?.arguments, [name]: step.arguments[name] ?? '' }, state: step.state === 'done' ? 'done' : 'waiting',
+    ...step, state: step.state === 'done' ? 'done' : 'waiting',
+    arguments: step.kind === 'file' ? { ...target?.file?.arguments } : { ...target?.arguments, [name]: step.arguments[name] ?? '' },
+    ...(step.file !== undefined && { file: { ...step.file, uploadFields: target?.file?.uploadFields ?? {} } }),
   }))
   return {
     v: RECORD_VERSION, channelId, messageId: letter.messageId, contentHash: ended?.contentHash ?? contentHash, takenAt: letter.takenAt, until: now + ttlMs,

@@ -121,7 +121,7 @@ function endChanges(
   channel.endedOutboundCount += 1
   if (channel.endedOutboundCount > COMPLETED_FACTOR * shared.limits.maxMessages) out.push({ type: 'trim_completed', kind: 'outbound' })
   const ended: OutboundRecord = {
-    ...record, state: 'ended', outcome, ack, until, steps: record.steps.map((step) => ({ ...step, arguments: {} })), target: null,
+    ...record, state: 'ended', outcome, ack, until, steps: record.steps.map(bareStep), target: null,
     journal: noted(record.journal, now - record.takenAt, 'ended', ack.code ?? outcome),
   }
   return [
@@ -140,15 +140,19 @@ function deadOf(
   }, now)
 }
 
-/** Only the text of a step is kept with a dead letter; recipients and tokens are not. */
+/** Only text and file of a step are kept with a dead letter; recipients and tokens are in its target alone. */
 const withoutAddress = (record: OutboundRecord) => (step: OutboundStep): OutboundStep => {
   const name = record.target?.textArgument ?? 'text'
-  return { ...step, arguments: { [name]: step.arguments[name] ?? '' } }
+  return step.kind === 'file' ? bareStep(step) : { ...step, arguments: { [name]: step.arguments[name] ?? '' } }
+}
+
+function bareStep({ file, ...step }: OutboundStep): OutboundStep {
+  return { ...step, arguments: {}, ...(file !== undefined && { file: { ...file, uploadFields: {} } }) }
 }
 
 function textOf(record: OutboundRecord): string {
   const name = record.target?.textArgument ?? 'text'
-  return record.steps.map((step) => String(step.arguments[name] ?? '')).join('\n')
+  return record.steps.filter(({ kind }) => kind === 'text').map((step) => String(step.arguments[name] ?? '')).join('\n')
 }
 
 function endedEffect(record: OutboundRecord, how: Pick<Ended, 'outcome' | 'reason' | 'code' | 'detail' | 'certainty'>, dead: DeadLetterRecord | null, now: number): Ended {

@@ -92,6 +92,7 @@ function decideMessage(channel: Channel, shared: Shared, arrival: Arrival, push:
 
 /** A re-push carries fresh reply targets; the waiting message takes them over (DESIGN §4 Dedupe). */
 function refresh(channel: Channel, pending: Waiting, push: MessagePush, out: Effect[]): void {
+  if (pending.preparing > 0) out.push({ type: 'refresh_files', seq: pending.seq, files: push.body.files })
   if (push.target === null || !push.target.perMessage) return
   pending.target = push.target
   turnTargetRefreshed(channel, pending)
@@ -134,7 +135,7 @@ function take(channel: Channel, shared: Shared, arrival: Arrival, push: MessageP
     channelId: channel.id, seq, order: orderOf(shared, seq, push.createdAt), messageId: push.messageId, originalId: push.originalId,
     conversation: push.conversation, target: push.target,
     contentHash: push.contentHash, bytes: arrival.bytes, createdAt: push.createdAt, takenAt: arrival.at, expiresAt: arrival.at + shared.limits.ttlMs,
-    files: push.body.files.length, preparing: push.body.files.filter((file) => file.state === 'preparing').length,
+    files: push.body.files.length, preparing: push.body.files.filter((file) => file.state === 'preparing').length, hasWords: push.body.text !== '',
     preset: presetLabel(shared), journal: [], transmissions: 0, attempts: 0, rejections: 0, failures: 0, certainty: 'certain', lastCode: null,
     durable: false, inFlight: null, notBefore: 0, cause: null, ended: false,
   }
@@ -150,6 +151,19 @@ function take(channel: Channel, shared: Shared, arrival: Arrival, push: MessageP
     ],
     then: { type: 'taken_durable', seq },
   })
+  if (message.preparing > 0) out.push({ type: 'fetch_files', seq })
+}
+
+/** Its files are there or lost. What is left may go; where nothing is left to say it ends (v2 §5: text or files). */
+export function filesSettled(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'files_settled' }>, now: number, out: Effect[]): void {
+  const message = channel.bySeq.get(event.seq)
+  if (message === undefined || message.preparing === 0) return
+  message.preparing = 0
+  for (const reason of event.lost) note(message.journal, now - message.takenAt, 'file_lost', reason)
+  if (!message.hasWords && event.lost.length >= message.files) {
+    return endWaiting(channel, shared, message, { outcome: 'empty', reason: 'empty_message', code: event.lost[0] ?? null }, now, out)
+  }
+  out.push({ type: 'commit', changes: [{ op: 'put', kind: 'inbound', key: inboundKey(message.seq), value: inboundRecord(message) }], then: null })
 }
 
 function rememberConversation(channel: Channel, shared: Shared, push: TranslatedPush, target: ReplyTarget | null, out: Effect[]): void {

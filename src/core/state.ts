@@ -50,6 +50,8 @@ export interface Shared {
   readonly budget: Budget
   readonly gate: FlushGate
   readonly deltas: DeltaCache
+  /** Makes a public link to a file of the gateway; null = `listen.public_url` is not set. */
+  readonly fileLink: ((ref: string) => string) | null
   /** Names this run in packet ids, so that an ack of an earlier run is not mistaken for one of this. */
   readonly run: string
   nextSeq: number
@@ -71,15 +73,19 @@ export interface FlushGate {
   readonly waiting: Set<ChannelId>
 }
 
-/** Unfinished streams of all channels of the route, oldest first. */
+/** Streams of all channels of the route, oldest first. */
 export interface DeltaCache {
+  /** Unfinished ones. */
   readonly streams: Map<string, DeltaStream>
+  /** Those that are over (finished, discarded, too many): until when what follows of them is only counted. */
+  readonly over: Map<string, number>
+  /** Size of all unfinished ones. */
   bytes: number
 }
 
 export interface DeltaStream {
-  /** Texts by sequence from 1; null = over (discarded, finished, or too large): what follows is only counted. */
-  texts: string[] | null
+  /** By sequence from 1. */
+  readonly texts: string[]
   bytes: number
   readonly until: number
 }
@@ -99,7 +105,10 @@ export interface Waiting {
   readonly takenAt: number
   readonly expiresAt: number
   readonly files: number
+  /** Files that are not there yet: the message waits for them. */
   preparing: number
+  /** Whether it has words: without, it needs a file that could be had. */
+  readonly hasWords: boolean
   readonly preset: string
   readonly journal: JournalEntry[]
   /** Transmissions in this run: their numbers make the packet ids. */
@@ -211,7 +220,9 @@ export interface FinalJob {
   readonly replayOf: DeadLetterRecord | null
   readonly repeats: Transmission[]
   readonly waitUntil: number
-  phase: 'looking' | 'queued' | 'running' | 'storing'
+  phase: 'looking' | 'queued' | 'uploading' | 'running' | 'storing'
+  /** The connector's reference of the running step's file. */
+  uploadedRef: string | null
   record: OutboundRecord | null
   step: number
   reopened: boolean

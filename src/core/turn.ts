@@ -24,7 +24,9 @@ export function needsPlace(channel: Channel, shared: Shared, message: Waiting): 
 export function enterTurn(channel: Channel, message: Waiting, now: number, out: Effect[]): void {
   if (message.conversation === null) return
   channel.turn ??= newTurn(channel, message.conversation, now)
-  channel.turn.messages.push({ seq: message.seq, messageId: message.messageId, target: message.target, state: 'entered', firstTick: 0, firstSentAt: 0, sentAt: 0, unanswered: false })
+  // Its last ack may be a rejection, in an earlier turn of the conversation.
+  const state = message.lastCode === null ? 'entered' : 'refused'
+  channel.turn.messages.push({ seq: message.seq, messageId: message.messageId, target: message.target, state, firstTick: 0, firstSentAt: 0, sentAt: 0, unanswered: false })
   channel.entering.add(message)
   note(message.journal, now - message.takenAt, 'entered', `turn ${channel.turn.number}`)
   out.push({ type: 'commit', changes: [turnChange(channel)], then: { type: 'turn_stored', seq: message.seq } })
@@ -60,11 +62,15 @@ export function turnTargetRefreshed(channel: Channel, message: Waiting): void {
   if (place !== undefined) place.target = message.target
 }
 
-/** xAgent has refused it for now. Answers what is to be stored with that. */
-export function turnRefused(channel: Channel, message: Waiting): Change[] {
+/**
+ * xAgent has refused it for now. Answers what is to be stored with that. A late refusal of an earlier transmission does not
+ * say that the latest one was not taken.
+ */
+export function turnRefused(channel: Channel, message: Waiting, latest: boolean): Change[] {
   const place = placeOf(channel, message)
   if (place === undefined) return []
   place.state = 'refused'
+  if (!latest) return [turnChange(channel)]
   place.unanswered = false
   // Only what is transmitted from now on can have been taken.
   place.firstTick = 0
@@ -135,12 +141,13 @@ export function activityUnknown(channel: Channel): void {
   channel.turn.idle = null
 }
 
-/** Ends the turn if it is over. */
-export function settleTurn(channel: Channel, shared: Shared, now: number, out: Effect[]): void {
+/** Ends the turn if it is over; answers whether it was. */
+export function settleTurn(channel: Channel, shared: Shared, now: number, out: Effect[]): boolean {
   const { turn } = channel
-  if (turn === null) return
+  if (turn === null) return false
   const verdict = verdictOn(channel, shared, turn, now)
   if ('end' in verdict) endTurn(channel, turn, verdict.end, now, out)
+  return 'end' in verdict
 }
 
 /** The next moment at which the turn may be over, or Infinity. */
@@ -228,9 +235,15 @@ export function restoreTurn(channel: Channel, record: TurnRecord, now: number): 
   const lastAt = Math.min(stored.lastAt, now)
   channel.turn = {
     ...newState(record.number, stored.conversation, stored.openedAt), accepted: stored.accepted, finals: stored.finals, activity: stored.activity,
-    messages: stored.messages.map((message) => ({ ...message, firstTick: 0, firstSentAt: 0, sentAt: lastAt, unanswered: message.state === 'sent' })),
+    messages: stored.messages.map((message) => restoredPlace(message, lastAt)),
     tick: 2, acceptedTick: stored.accepted > 0 ? 1 : 0, acceptedAt: lastAt, workTick: stored.finals > 0 ? 2 : 0,
   }
+}
+
+/** A frame leaves as soon as its place is durable: nobody knows that one did not. */
+function restoredPlace(stored: StoredTurn['messages'][number], lastAt: number): TurnMessage {
+  const state = stored.state === 'entered' ? 'sent' : stored.state
+  return { ...stored, state, firstTick: 0, firstSentAt: 0, sentAt: lastAt, unanswered: state === 'sent' }
 }
 
 function newTurn(channel: Channel, conversation: ConversationKey, now: number): Turn {

@@ -9,8 +9,8 @@ import { ToolLinkPool } from './tool-links.js'
 
 export interface ConnectorLinksOptions {
   readonly endpoint: LegacyEndpoint
-  /** What hello offers (`supported_profiles`). */
-  readonly supportedProfiles: readonly string[]
+  /** What hello offers (`supported_profiles`), asked at every dial. */
+  readonly supportedProfiles: () => readonly string[]
   /** Asked at every dial; null = not known yet. Every link sends the same stored connector id. */
   readonly hello: () => HelloIdentity | null
   /** `tool_links` of the connector's configuration. */
@@ -26,6 +26,8 @@ export interface ConnectorLinksOptions {
 export interface ConnectorLinks {
   readonly main: MainLink
   readonly tools: ToolLinks
+  /** The connector serves another profile now: every link says hello anew. */
+  readonly rehello: (reason: string) => void
 }
 
 /** Nothing is dialled before `main.start()`. `events` also gets what is unexpected on a tool link. */
@@ -53,5 +55,9 @@ export function connectorLinks(options: ConnectorLinksOptions, events: MainLinkE
     onPacket: events.onPacket,
     onUndecodable: events.onUndecodable,
   })
-  return { main, tools }
+  const rehello = (reason: string): void => {
+    tools.rehello(reason)
+    main.rehello(reason)
+  }
+  return { main, tools, rehello }
 }

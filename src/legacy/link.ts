@@ -24,7 +24,8 @@ export interface HelloIdentity {
 
 export interface LinkOptions {
   readonly endpoint: LegacyEndpoint
-  readonly supportedProfiles: readonly string[]
+  /** What hello offers, asked anew for every dial: a connector's Card can change from one profile to another. */
+  readonly supportedProfiles: () => readonly string[]
   readonly timing: LegacyTiming
   readonly clock: Clock
 }
@@ -86,6 +87,11 @@ export class Link {
     queueMicrotask(() => request.done({ ok: false, error: { kind: 'not_connected', sent: false } }))
   }
 
+  /** Sends a packet that no request of ours is; false = it certainly did not leave. */
+  send(packet: Packet): boolean {
+    return this.up && this.#socket.send(encodePacket(packet))
+  }
+
   /** A paused link still reads while a request on it is open (DESIGN §4 Capacity), and is not judged for its silence. */
   setPaused(paused: boolean): void {
     this.#paused = paused
@@ -110,7 +116,7 @@ export class Link {
       connector_card_id: identity.cardId,
       connector_id: identity.connectorId,
       protocol_version: PROTOCOL_VERSION,
-      supported_profiles: options.supportedProfiles,
+      supported_profiles: options.supportedProfiles(),
     }
     this.#ask('connector.hello', '', payload, {
       type: 'connector.hello',

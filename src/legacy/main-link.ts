@@ -26,6 +26,8 @@ export class ReconnectingMainLink implements MainLink {
   #state: State = { phase: 'idle' }
   #outage: Outage = outageFrom(0)
   #paused = false
+  /** The link is being ended by us, to be dialled anew. */
+  #givenUp = false
 
   constructor(private readonly options: MainLinkOptions, private readonly events: MainLinkEvents) {}
 
@@ -53,6 +55,22 @@ export class ReconnectingMainLink implements MainLink {
   ): void {
     if (this.#state.phase === 'up') this.#state.link.request(type, channelId, payload, { timeoutMs, done, onLate })
     else queueMicrotask(() => done({ ok: false, error: { kind: 'not_connected', sent: false } }))
+  }
+
+  send(packet: Packet): boolean {
+    return this.#state.phase === 'up' && this.#state.link.send(packet)
+  }
+
+  /** Gives up the link that is, and dials a new one at once: this was no failure of the connector's. */
+  rehello(reason: string): void {
+    const state = this.#state
+    if (state.phase === 'waiting') {
+      state.cancel()
+      this.#dialAnew()
+    }
+    if (state.phase !== 'dialling' && state.phase !== 'up') return
+    this.#givenUp = true
+    state.link.terminate({ cause: 'lost', reason })
   }
 
   pause(): void {
@@ -88,14 +106,18 @@ export class ReconnectingMainLink implements MainLink {
 
   #ended(end: LinkEnd, wasUp: boolean): void {
     const state = this.#state
+    if (this.#givenUp && state.phase !== 'closed') {
+      this.#dialAnew()
+      if (wasUp) this.events.onDown(end.reason)
+      return
+    }
     if (!wasUp) {
       if (state.phase !== 'closed') this.#dialFailed(end)
       return
     }
     const steady = state.phase === 'up' && this.#now() - state.since >= this.options.link.timing.steadyMs
     if (steady) {
-      this.#outage = outageFrom(this.#now())
-      this.#redialIn(0, false)
+      this.#dialAnew()
     } else if (state.phase === 'up') {
       this.#retry(end)
     }
@@ -104,7 +126,13 @@ export class ReconnectingMainLink implements MainLink {
 
   #dialFailed(end: LinkEnd): void {
     this.#retry(end)
-    this.events.onDialFailed(end.reason, this.#outage.attempts)
+    this.events.onDialFailed(end.reason, this.#outage.attempts, end.cause)
+  }
+
+  #dialAnew(): void {
+    this.#givenUp = false
+    this.#outage = outageFrom(this.#now())
+    this.#redialIn(0, false)
   }
 
   #retry(end: LinkEnd): void {

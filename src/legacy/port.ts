@@ -5,6 +5,7 @@
 import type { Packet, JsonObject } from '../protocol/packet.js'
 import type { WireError, Result } from '../protocol/errors.js'
 import type { LegacyChannelId, LegacyConnectorId, ToolId } from '../protocol/ids.js'
+import type { EndCause } from './link-end.js'
 
 /** Callbacks of the main link, in wire order. */
 export interface MainLinkEvents {
@@ -17,7 +18,7 @@ export interface MainLinkEvents {
   /** A frame that is no packet; `bytes` long. */
   readonly onUndecodable: (error: WireError, bytes: number) => void
   /** One dial failed before hello was accepted. */
-  readonly onDialFailed: (reason: string, attempt: number) => void
+  readonly onDialFailed: (reason: string, attempt: number, cause: EndCause) => void
 }
 
 /** How a request on a legacy link ended. `sent: false` means that it certainly never left the gateway. */
@@ -36,6 +37,8 @@ export interface MainLink {
   start(): void
   /** Sends a request and calls back once: with its answer, or with how it failed. `onLate` gets an answer after the timeout. */
   request(type: string, channelId: LegacyChannelId | '', payload: JsonObject, timeoutMs: number, done: (answer: Answer) => void, onLate?: (packet: Packet) => void): void
+  /** Sends a packet that is no request of ours (a relayed one); false = it certainly did not leave. */
+  send(packet: Packet): boolean
   /** Stops reading the socket, so that the connector sees back-pressure. */
   pause(): void
   resume(): void

@@ -31,6 +31,8 @@ export interface ToolLinksOptions {
 export class ToolLinkPool implements ToolLinks {
   readonly #links = new Set<ToolLink>()
   readonly #idle = new Map<ToolLink, Cancel>()
+  /** Links whose hello holds no longer: they take no further call. */
+  readonly #outdated = new WeakSet<ToolLink>()
   readonly #line: WaitingLine<QueuedCall>
   readonly #mainCalls: MainLinkCalls
   readonly #mode: MainLinkMode
@@ -73,6 +75,15 @@ export class ToolLinkPool implements ToolLinks {
     this.#stopRedial()
     for (const queued of this.#line.clear()) queued.done(neverSent())
     await Promise.all([...this.#links].map((link) => this.#close(link, reason)))
+  }
+
+  /** The connector serves another profile now: no link goes on under the hello that it has said; what runs is answered first. */
+  rehello(reason: string): void {
+    this.#mode.toolLinkEnded(this.#now())
+    for (const link of this.#links) {
+      if (link.state === 'busy' || link.state === 'late') this.#outdated.add(link)
+      else void this.#close(link, reason)
+    }
   }
 
   /** The main link said hello. */
@@ -161,6 +172,7 @@ export class ToolLinkPool implements ToolLinks {
 
   /** A link can take a call again, or else another one has to be found. */
   #freed(link: ToolLink): void {
+    if (this.#outdated.has(link) && link.state === 'free') void this.#close(link, 'its hello is outdated')
     this.#advance()
     if (link.state !== 'free' || this.#idle.has(link)) return
     this.#idle.set(link, this.options.link.clock.timer(this.options.link.timing.idleToolLinkMs, () => {

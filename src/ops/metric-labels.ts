@@ -13,13 +13,13 @@ export type Side = 'legacy' | 'xagent'
 export const SIDES: readonly Side[] = ['legacy', 'xagent']
 
 /** Why a packet was not let through (DESIGN §6). */
-export const FILTER_REASONS = ['unknown_type', 'not_negotiated', 'wrong_direction', 'internal_signal', 'before_hello', 'undecodable'] as const
+export const FILTER_REASONS = ['unknown_type', 'not_negotiated', 'wrong_direction', 'internal_signal', 'before_hello', 'undecodable', 'no_link'] as const
 export type FilterReason = (typeof FILTER_REASONS)[number]
 
 /** Odd but tolerated: fields left out, wire shapes that differ from the seeds. Those of one connector's dialect included. */
 export const DEVIATIONS = [
   'forbidden_field', 'unknown_field', 'identity_missing', 'lone_surrogate', 'profile', 'files_key', 'file_null', 'file_without_ref',
-  'files_left_out', 'ack_without_retryable', 'ack_malformed', 'delta_invalid', 'delta_ignored', 'activity_invalid',
+  'files_left_out', 'ack_without_retryable', 'ack_malformed', 'message_invalid', 'file_without_url', 'delta_invalid', 'delta_ignored', 'activity_invalid',
   'card_without_protocol_version', 'card_without_build', 'card_without_version', 'card_tool',
   'health_without_protocol_version', 'health_without_build', 'health_without_card_id',
   'hello_ack_without_card_id', 'hello_ack_without_connector_id', 'hello_ack_without_version',
@@ -31,7 +31,7 @@ export const DEVIATIONS = [
 export const TURN_ENDS = ['certain', 'likely', 'timeout', 'unaccepted'] as const satisfies readonly TurnEnd[]
 export type { TurnEnd }
 
-export const OVERFLOW_KINDS = ['dead_letters', 'completed', 'delta_streams'] as const
+export const OVERFLOW_KINDS = ['dead_letters', 'completed', 'delta_streams', 'relayed_packets'] as const
 export type OverflowKind = (typeof OVERFLOW_KINDS)[number]
 
 /** Why an xAgent link was refused at its upgrade, or closed by the listener itself. */

@@ -13,7 +13,8 @@ export interface PushFile {
   readonly filename: string | null
   readonly mimeType: string | null
   readonly byteSize: number | null
-  readonly url: string | null
+  /** As the connector gave it, or where its dialect serves the reference; relative to its Base URL or absolute. */
+  readonly url: string
 }
 
 export interface Push {
@@ -82,8 +83,10 @@ function fileList(payload: JsonObject): { items: readonly unknown[]; key: string
 }
 
 function readFile(item: JsonObject): PushFile | null {
-  const ref = stringOrNull(item['file_ref']) ?? stringOrNull(item['media_ref'])
+  const fileRef = stringOrNull(item['file_ref'])
+  const ref = fileRef ?? stringOrNull(item['media_ref'])
   if (ref === null || ref === '') return null
+  const url = stringOrNull(item['download_url']) || stringOrNull(item['url']) || `/${fileRef === null ? 'media' : 'files'}/refs/${encodeURIComponent(ref.toWellFormed())}`
   const type = stringOrNull(item['type']) ?? stringOrNull(item['media_type'])
   const size = item['byte_size']
   return {
@@ -92,7 +95,7 @@ function readFile(item: JsonObject): PushFile | null {
     filename: stringOrNull(item['filename']) || null,
     mimeType: stringOrNull(item['mime_type']) || stringOrNull(item['content_type']) || null,
     byteSize: Number.isSafeInteger(size) && (size as number) > 0 ? (size as number) : null,
-    url: stringOrNull(item['download_url']) ?? stringOrNull(item['url']),
+    url,
   }
 }
 

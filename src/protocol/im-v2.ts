@@ -36,6 +36,9 @@ const activity = z.discriminatedUnion('status', [
   z.object({ status: z.literal('tool'), tool_name: z.string().min(1).refine((name) => Buffer.byteLength(name) <= 256, 'must be at most 256 bytes') }),
 ])
 
+/** The shapes themselves, for packets that cross untranslated. */
+export const IM_V2_SHAPES = { message, fileItem, delta, activity } as const
+
 /** A final from xAgent. `unknownFields` were left out and are to be counted. */
 export interface FinalMessage {
   readonly messageId: MessageId
@@ -65,6 +68,16 @@ export function parseFinal(payload: JsonObject): Result<FinalMessage> {
   })
 }
 
+/**
+ * What can still be delivered of a final whose shape is wrong (`boundary.mode: observe`): it names its message and says
+ * something. Files that do not fit are left out. Forbidden fields hold.
+ */
+export function salvageFinal(payload: JsonObject): Result<FinalMessage> {
+  const text = payload['text']
+  const files = Array.isArray(payload['files']) ? payload['files'].filter((file) => fileItem.safeParse(file).success) : []
+  return parseFinal({ message_id: payload['message_id'], ...(typeof text === 'string' && { text }), files, ...forbiddenFields(payload) })
+}
+
 /** Checks an ack (v2 §7). A malformed one is an error and changes nothing. */
 export function parseAck(payload: JsonObject): Result<AckVerdict> {
   const parsed = ack.safeParse(payload)
@@ -91,9 +104,32 @@ export function parseActivity(payload: JsonObject): Result<{ status: 'thinking' 
   return ok({ status: parsed.data.status, toolName: parsed.data.tool_name ?? null })
 }
 
-/** The payload of an inbound `chat.message`: v2 fields only. */
-export function messagePayload(message: { messageId: MessageId; text: string; createdAt: number }): JsonObject {
-  return { message_id: message.messageId, text: message.text, created_at: message.createdAt }
+/** A file that xAgent may fetch from the gateway. */
+export interface MessageFile {
+  readonly type: 'image' | 'video' | 'audio' | 'file'
+  readonly ref: string | null
+  readonly filename: string | null
+  readonly mimeType: string | null
+  readonly byteSize: number | null
+  readonly expiresAt: number | null
+}
+
+/** The payload of an inbound `chat.message`: v2 fields only. Files without a reference could not be had and are left out. */
+export function messagePayload(message: { messageId: MessageId; text: string; createdAt: number; files?: readonly MessageFile[] }): JsonObject {
+  const files = (message.files ?? []).flatMap((file) => (file.ref === null ? [] : [filePayload(file, file.ref)]))
+  return {
+    message_id: message.messageId, ...(message.text !== '' && { text: message.text }), ...(files.length > 0 && { files }), created_at: message.createdAt,
+  }
+}
+
+/** The URL is relative to the Base URL; the gateway serves it with and without the connector's name before it (PROTOCOL). */
+function filePayload(file: MessageFile, ref: string): JsonObject {
+  return {
+    type: file.type, file_ref: ref,
+    ...(file.filename !== null && { filename: file.filename }), ...(file.mimeType !== null && { mime_type: file.mimeType }),
+    ...(file.byteSize !== null && { byte_size: file.byteSize }), ...(file.expiresAt !== null && { expires_at: file.expiresAt }),
+    download_url: `/files/refs/${ref}`,
+  }
 }
 
 /** The payload of an ack for a final. */
@@ -102,8 +138,13 @@ export function ackPayload(messageId: MessageId, answer: { status: 'accepted' | 
   return { message_id: messageId, status: 'rejected', code: answer.code, ...(answer.message !== undefined && { message: answer.message }), retryable: answer.retryable }
 }
 
+function forbiddenFields(payload: JsonObject): JsonObject {
+  const found = forbiddenIn(payload)
+  return found === null ? {} : { [found.replace('files[].', '')]: true }
+}
+
 /** The first forbidden field at top level or in a file item, or null. */
-function forbiddenIn(payload: JsonObject): string | null {
+export function forbiddenIn(payload: JsonObject): string | null {
   const top = FORBIDDEN_FIELDS.find((field) => Object.hasOwn(payload, field))
   if (top !== undefined) return top
   const files = payload['files']
@@ -120,7 +161,7 @@ function unknownKeys(payload: JsonObject, schema: z.ZodObject): string[] {
 }
 
 /** The first problem, as "field: what is wrong". */
-function problemOf(error: z.ZodError): string {
+export function problemOf(error: z.ZodError): string {
   const issue = error.issues[0]
   if (issue === undefined) return 'the payload does not fit its type'
   return `${issue.path.join('.') || 'payload'}: ${issue.message}`

@@ -18,6 +18,7 @@ export interface CardDeskOptions {
   readonly skillFor: (cardId: string) => Skill | null
   readonly build: JsonObject
   readonly apiKeyRequired: boolean
+  readonly carriesFiles: boolean
   /** Claims a card id for this route; another route's name when that serves it already. */
   readonly claimCard: (cardId: ConnectorCardId) => string | null
   /** Another Card is served from now on. */
@@ -48,9 +49,9 @@ export class CardDesk {
     if (this.#twin !== null) return this.#twin
     const { build, apiKeyRequired, presetFor, skillFor } = this.options
     const preset = presetFor(cardId)
-    const card = projectCard(legacy, { preset, build, apiKeyRequired, files: false, skill: skillFor(cardId) })
+    const card = projectCard(legacy, { preset, build, apiKeyRequired, files: this.options.carriesFiles, skill: skillFor(cardId) })
     if (card === null) return 'the Card names no connector_card_id'
-    const changed = card.version !== this.#card?.version
+    const changed = card.version !== this.#card?.version || card.spoken !== this.#card.spoken
     this.#card = card
     if (changed) this.options.onServed(card, preset, legacy)
     for (const waiter of this.#waiters) waiter(true)

@@ -6,6 +6,7 @@ import { readCard, readHealth } from '../legacy/legacy-card.js'
 import type { LegacyHttp } from '../legacy/port.js'
 import type { ConnectorCardId } from '../protocol/ids.js'
 import { IM_V1 } from '../protocol/im-v1.js'
+import { IM_V2 } from '../protocol/im-v2.js'
 import type { JsonObject } from '../protocol/packet.js'
 import type { Clock } from '../ops/clock.js'
 import type { Logger } from '../ops/logger.js'
@@ -57,7 +58,7 @@ export class CardSource {
     if (!fetched.ok) return this.#failed(fetched.error.message ?? fetched.error.code)
     const card = readCard(fetched.value)
     if (!card.ok) return this.#failed(card.error.message ?? card.error.code)
-    if (!card.value.profiles.includes(IM_V1)) return this.#failed(`the Card does not support ${IM_V1}`)
+    if (!card.value.profiles.some((profile) => profile === IM_V1 || profile === IM_V2)) return this.#failed(`the Card supports neither ${IM_V1} nor ${IM_V2}`)
     const refused = this.options.onCard({ body: card.value.body, cardId: card.value.cardId, deviations: card.value.deviations })
     if (refused !== null) return this.#failed(refused)
     this.#version = card.value.version

@@ -5,7 +5,7 @@
 import { step } from '../core/channel.js'
 import type { Effect, Ended, Transmit } from '../core/effect.js'
 import type { ChannelEvent } from '../core/event.js'
-import { completedKey, inboundBodyKey, outboundKey, type CompletedRecord, type MessageBody, type OutboundRecord } from '../core/record.js'
+import { completedKey, inboundBodyKey, outboundKey, type CompletedRecord, type FileItem, type MessageBody, type OutboundRecord } from '../core/record.js'
 import { ackPayload, messagePayload } from '../protocol/im-v2.js'
 import { StoreError, wireError } from '../protocol/errors.js'
 import type { ChannelId, LinkId, PacketId } from '../protocol/ids.js'
@@ -25,6 +25,11 @@ export interface RunnerOutlets {
   reopen(entry: Entry, effect: Extract<Effect, { type: 'reopen' }>): void
   ended(entry: Entry, ended: Ended): void
   authDoubtful(entry: Entry, reason: string): void
+  /** The files of a message are to be had from the connector. */
+  fetchFiles(entry: Entry, seq: number): void
+  refreshFiles(seq: number, fresh: readonly FileItem[]): void
+  /** Uploads the file of a step; its end comes back as an event. */
+  upload(entry: Entry, effect: Extract<Effect, { type: 'upload' }>): void
   /** Shows or hides "is typing"; its outcome changes nothing. */
   typing(entry: Entry, effect: Extract<Effect, { type: 'typing' }>): void
   /** A dead letter of that size is none any longer. */
@@ -142,6 +147,12 @@ export class ChannelRunner {
         return this.context.log.debug({ channelId: entry.id, end: effect.end, lastedMs: effect.lastedMs, accepted: effect.accepted, finals: effect.finals }, 'a turn has ended')
       case 'refuse':
         return this.#refuse(effect)
+      case 'fetch_files':
+        return this.outlets.fetchFiles(entry, effect.seq)
+      case 'refresh_files':
+        return this.outlets.refreshFiles(effect.seq, effect.files)
+      case 'upload':
+        return this.outlets.upload(entry, effect)
       case 'typing':
         return this.outlets.typing(entry, effect)
       case 'deviation':
@@ -183,7 +194,7 @@ export class ChannelRunner {
         if (body === undefined) return failed('body_lost')
         const sent = this.outlets.send(effect.link, {
           packetId: effect.packetId, channelId: effect.as, type: 'chat.message', time: this.context.now(),
-          payload: messagePayload({ messageId: effect.messageId, text: body.text, createdAt: effect.createdAt }),
+          payload: messagePayload({ messageId: effect.messageId, text: body.text, files: body.files, createdAt: effect.createdAt }),
         })
         if (sent !== 'queued') return failed(sent)
         if (effect.cause !== null) this.context.metrics.redelivered(effect.cause)

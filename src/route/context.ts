@@ -2,9 +2,13 @@
 import type { Ledger } from '../core/ledger.js'
 import type { Gap } from '../core/record.js'
 import type { ChannelLimits, Shared } from '../core/state.js'
+import type { Readable } from 'node:stream'
+import type { FileFacts, StoredFile } from '../files/stored-file.js'
+import type { LegacyFiles } from '../legacy/files.js'
 import type { Clock } from '../ops/clock.js'
 import type { Logger } from '../ops/logger.js'
 import type { RouteMetrics } from '../ops/route-metrics.js'
+import type { Result } from '../protocol/errors.js'
 import type { Catalog, Negotiated } from '../protocol/catalog.js'
 import type { ConnectorId, LegacyConnectorId, RouteName } from '../protocol/ids.js'
 import type { JsonObject } from '../protocol/packet.js'
@@ -22,9 +26,30 @@ export interface RouteSettings {
   readonly toolTimeoutMs: number
   readonly drainTimeoutMs: number
   readonly sweepIntervalMs: number
+  /** `boundary.mode: observe`: what is wrong in shape alone is counted and goes on where it can. */
+  readonly observe: boolean
   /** How often finished time limits of delta streams are looked for, where nothing else happens. */
   readonly deltaSweepMs: number
   readonly deadLetters: { readonly max: number; readonly maxBytes: number; readonly ttlMs: number }
+}
+
+/** Where a route's files are, and how they come and go. */
+export interface RouteFiles {
+  readonly store: FileShelf
+  readonly transfers: LegacyFiles
+  readonly inbound: 'eager' | 'lazy'
+  readonly fetchTimeoutMs: number
+  /** Where xAgent's side of the gateway is reachable from the outside; null = no links are sent. */
+  readonly publicUrl: string | null
+}
+
+/** The part of the file store that a route uses. */
+export interface FileShelf {
+  receive(source: AsyncIterable<Uint8Array>, facts: FileFacts, options?: { readonly signal?: AbortSignal; readonly ref?: string }): Promise<Result<StoredFile>>
+  /** A reference for bytes that stay with the connector until xAgent asks for them. */
+  remember(facts: FileFacts, source: string): Promise<StoredFile>
+  find(ref: string): StoredFile | undefined
+  bytes(ref: string): Readable
 }
 
 /** What the route knows of itself, stored as one record. */
@@ -48,6 +73,8 @@ export interface RouteContext {
   readonly ledger: Ledger
   readonly commits: CommitQueue
   readonly facts: RouteFacts
+  /** Null = files are not carried. */
+  readonly files: RouteFiles | null
   /** The Card as xAgent sees it, from the stored or the latest legacy Card; null while none is known. */
   card(): ProjectedCard | null
   /** `prefix` + an unguessable id. */

@@ -2,16 +2,16 @@
  * Packets from xAgent, one small handler per type (PROTOCOL "Packets", DESIGN §5-§6). The switch only dispatches; whether a
  * type may cross at all is decided before it, by the negotiated catalog.
  */
+import type { ArrivedFinal } from '../core/event.js'
 import { checkHello } from '../core/handshake.js'
 import { isOpenTransmission } from '../core/deliver.js'
 import { readDescriptor } from '../legacy/legacy-descriptor.js'
 import type { MainLink } from '../legacy/port.js'
-import { wireError, type ErrorCode, type WireError } from '../protocol/errors.js'
+import { wireError, type ErrorCode, type Result, type WireError } from '../protocol/errors.js'
 import type { ChannelId, ConnectorId, MessageId } from '../protocol/ids.js'
-import { IM_V2, ackPayload, parseAck, parseActivity, parseDelta, parseFinal } from '../protocol/im-v2.js'
+import { IM_V2, type FinalMessage, ackPayload, parseAck, parseActivity, parseDelta, parseFinal, salvageFinal } from '../protocol/im-v2.js'
 import { isId, type JsonObject, type Packet } from '../protocol/packet.js'
 import { PROTOCOL_VERSION } from '../protocol/version.js'
-import { digest } from '../translate/conversation.js'
 import type { ChannelOpener } from './channel-opener.js'
 import type { ChannelRunner } from './channel-runner.js'
 import { putChannel, type Entry } from './channel-table.js'
@@ -21,6 +21,7 @@ import type { NorthLink, NorthLinks } from './north-link.js'
 import type { NorthReplies } from './north-replies.js'
 import type { NorthSignIn } from './north-sign-in.js'
 import type { RelayedCalls } from './relayed-calls.js'
+import type { V2Relay } from './v2-relay.js'
 
 const REQUEST_TIMEOUT_MS = 30_000
 
@@ -30,6 +31,8 @@ export interface NorthOutlets {
   /** Waits up to the open patience for a Card; false when there is none. */
   whenCardKnown(done: (known: boolean) => void): void
   stopping(): boolean
+  /** The bytes behind a final's references, and what its content is told by. */
+  filesOf(entry: Entry, final: FinalMessage): Pick<ArrivedFinal, 'files' | 'contentHash'>
 }
 
 export class NorthPackets {
@@ -43,6 +46,7 @@ export class NorthPackets {
     private readonly signIn: NorthSignIn,
     private readonly board: DescriptorBoard,
     private readonly replies: NorthReplies,
+    private readonly relay: V2Relay,
     private readonly outlets: NorthOutlets,
   ) {}
 
@@ -83,7 +87,7 @@ export class NorthPackets {
     const entry = this.#openChannel(link, packet)
     if (entry === null) return true
     switch (packet.type) {
-      case 'chat.message': this.#final(link, packet, entry); break
+      case 'chat.message': this.#message(link, packet, entry); break
       case 'chat.message.delta': this.#delta(link, packet, entry); break
       case 'chat.activity': this.#activity(link, packet, entry); break
       case 'connection.descriptor.get': this.#descriptor(link, packet, entry); break
@@ -126,6 +130,7 @@ export class NorthPackets {
       entry.shown = JSON.stringify(descriptor)
       this.replies.reply(link, { ...packet, channelId: as }, 'channel.open.ack', { connector_channel_id: as, connection_descriptor: descriptor })
       this.runner.dispatch(entry, { type: 'opened', link: link.socket.id, as })
+      this.relay.opened(entry)
     })
   }
 
@@ -152,6 +157,8 @@ export class NorthPackets {
       this.context.metrics.ackOrphaned('unknown_channel')
       return true
     }
+    const relayed = this.relay.ackFromXagent(packet, entry)
+    if (relayed !== 'foreign') return relayed === 'orphaned'
     const verdict = parseAck(packet.payload)
     if (!verdict.ok || packet.replyTo === undefined) {
       this.context.metrics.ackOrphaned('malformed')
@@ -167,6 +174,7 @@ export class NorthPackets {
   #error(packet: Packet): boolean {
     const code = packet.error?.code ?? 'unknown'
     const entry = packet.channelId === undefined ? undefined : this.context.table.find(packet.channelId as ChannelId)
+    if (entry !== undefined && this.relay.errorFromXagent(packet, entry)) return true
     if (entry !== undefined && packet.replyTo !== undefined) {
       this.runner.dispatch(entry, { type: 'error_answered', replyTo: packet.replyTo, code })
     } else {
@@ -175,8 +183,14 @@ export class NorthPackets {
     return true
   }
 
+  #message(link: NorthLink, packet: Packet, entry: Entry): void {
+    const translated = (): void => this.#final(link, packet, entry)
+    if (!this.relay.on) return translated()
+    this.relay.final(link, packet, entry, { invalid: (error) => this.#invalidFinal(link, packet, entry, error), begun: translated })
+  }
+
   #final(link: NorthLink, packet: Packet, entry: Entry): void {
-    const final = parseFinal(packet.payload)
+    const final = this.#readFinal(packet.payload)
     if (!final.ok) return this.#invalidFinal(link, packet, entry, final.error)
     if (final.value.unknownFields.length > 0) this.context.metrics.deviations(final.value.unknownFields.map(() => 'unknown_field'))
     const refusal: ErrorCode | null = this.outlets.stopping() ? 'shutting_down' : this.context.commits.healthy ? null : 'store_unavailable'
@@ -187,10 +201,18 @@ export class NorthPackets {
       type: 'final_received',
       final: {
         from: { link: link.socket.id, as: packet.channelId as ChannelId, packetId: packet.packetId },
-        messageId: final.value.messageId, text: final.value.text, files: final.value.files.length,
-        contentHash: digest([final.value.text, ...final.value.files.flatMap((file) => [file.type, file.filename ?? '', String(file.byteSize ?? '')])]),
+        messageId: final.value.messageId, text: final.value.text, ...this.outlets.filesOf(entry, final.value),
       },
     })
+  }
+
+  /** Checked; under `boundary.mode: observe` a wrong shape is counted and what can be delivered of it is. */
+  #readFinal(payload: JsonObject): Result<FinalMessage> {
+    const final = parseFinal(payload)
+    if (final.ok || !this.context.settings.observe) return final
+    const salvaged = salvageFinal(payload)
+    if (salvaged.ok) this.context.metrics.deviations(['message_invalid'])
+    return salvaged
   }
 
   /** Rejected where it names a message, else answered with an error (DESIGN §5). */
@@ -204,14 +226,16 @@ export class NorthPackets {
     })
   }
 
-  /** Cached, never sent (v2 §6): a gap or a conflict is answered by the core. */
+  /** Cached, never sent where the route translates (v2 §6): a gap or a conflict is answered by the core. */
   #delta(link: NorthLink, packet: Packet, entry: Entry): void {
+    if (this.relay.on) return this.relay.delta(link, packet, entry)
     const delta = parseDelta(packet.payload)
     if (!delta.ok) return this.#invalid(link, packet, delta.error, 'delta_invalid')
     this.runner.dispatch(entry, { type: 'delta_received', from: { link: link.socket.id, as: packet.channelId as ChannelId, packetId: packet.packetId }, ...delta.value })
   }
 
   #activity(link: NorthLink, packet: Packet, entry: Entry): void {
+    if (this.relay.on) return this.relay.activity(link, packet, entry)
     const activity = parseActivity(packet.payload)
     if (!activity.ok) return this.#invalid(link, packet, activity.error, 'activity_invalid')
     this.runner.dispatch(entry, { type: 'activity_received', status: activity.value.status })

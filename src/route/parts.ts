@@ -1,5 +1,6 @@
 /** The parts of a route, wired to each other. What they report goes to the route through its outlets. */
 import type { Ended } from '../core/effect.js'
+import type { UploadResult } from '../core/event.js'
 import type { Ledger } from '../core/ledger.js'
 import type { Shared } from '../core/state.js'
 import { connectorLinks } from '../legacy/connector-links.js'
@@ -16,6 +17,9 @@ import { CommitQueue } from './commit-queue.js'
 import type { RouteContext, RouteFacts } from './context.js'
 import { DescriptorBoard } from './descriptor-board.js'
 import { FactsKeeper } from './facts-keeper.js'
+import { FileFetcher } from './file-fetcher.js'
+import { FileSender } from './file-sender.js'
+import { finalFiles } from './final-files.js'
 import { GapWatch } from './gap-watch.js'
 import { Housekeeping } from './housekeeping.js'
 import type { InferenceLog } from './inference-log.js'
@@ -25,9 +29,11 @@ import { NorthPackets } from './north-packets.js'
 import { NorthReplies } from './north-replies.js'
 import { NorthSignIn } from './north-sign-in.js'
 import { RelayedCalls } from './relayed-calls.js'
+import { UNSTORED_FILES } from './relay-files.js'
 import type { RouteOptions } from './route.js'
 import { storedPending } from './route-snapshot.js'
 import { SouthPackets } from './south-packets.js'
+import { V2Relay } from './v2-relay.js'
 
 /** What a route has from its beginning. */
 export interface RouteBase {
@@ -56,6 +62,7 @@ export interface PartsOutlets {
 
 export interface RouteParts {
   readonly context: RouteContext
+  readonly fetcher: FileFetcher | null
   readonly keeper: FactsKeeper
   readonly commits: CommitQueue
   readonly main: MainLink
@@ -68,6 +75,8 @@ export interface RouteParts {
   readonly opener: ChannelOpener
   readonly housekeeping: Housekeeping
   readonly north: NorthPackets
+  /** The connector serves another profile now: links say hello anew. */
+  readonly rehello: (reason: string) => void
 }
 
 /** Makes the parts for one ownership of the route: everything they write carries its fence. Nothing is dialled yet. */
@@ -76,26 +85,38 @@ export function assembleParts({ options, desk, links, table, shared, ledger, inf
   const keeper = new FactsKeeper(facts, commits, options.newId)
   const context: RouteContext = { ...options, table, shared, ledger, commits, facts, card: () => desk.card, now: outlets.now }
   const hello = () => (desk.card === null ? null : { cardId: desk.card.cardId, connectorId: facts.legacyConnectorId ?? ('' as const) })
-  const { main, tools } = connectorLinks({ ...options.links, clock: options.clock, supportedProfiles: [IM_V1], hello }, outlets.south)
+  const supportedProfiles = () => [desk.card?.spoken ?? IM_V1]
+  const { main, tools, rehello } = connectorLinks({ ...options.links, clock: options.clock, supportedProfiles, hello }, outlets.south)
+  const replies = new NorthReplies(context)
+  const relay = new V2Relay(context, links, main, UNSTORED_FILES, replies, { ended: outlets.ended, stopping: outlets.stopping, reopen: (entry) => opener.reopen(entry) })
   const board = new DescriptorBoard(context, links, main, (entry) => {
     context.log.warn({ channelId: entry.id }, 'nobody is signed in on the channel any more: the account moved to another one, or its sign-in is over')
     runner.dispatch(entry, { type: 'rebound' })
   })
   const bindings = new BindingCheck(context, main, board)
   const calls = new LegacyCalls(context, tools, () => runner)
-  const relayed = new RelayedCalls(context, tools)
+  const sender = context.files === null ? null : new FileSender(context, context.files)
+  const relayed = new RelayedCalls(context, tools, sender)
   const runner: ChannelRunner = new ChannelRunner(context, table, {
     send: (id, packet) => links.get(id)?.socket.send(packet) ?? 'closed',
     invoke: (entry, effect) => calls.invokeStep(entry, effect),
     reopen: (entry, { messageId }) => opener.reopen(entry, (connected) => runner.dispatch(entry, { type: 'reopened', messageId, connected })),
     ended: outlets.ended,
     authDoubtful: outlets.authTrouble,
+    fetchFiles: (entry, seq) => fetcher?.fetch(entry, seq),
+    refreshFiles: (seq, fresh) => fetcher?.refresh(seq, fresh),
+    upload: (entry, effect) => {
+      const done = (result: UploadResult): void => runner.dispatch(entry, { type: 'uploaded', messageId: effect.messageId, step: effect.step, result })
+      if (sender === null) done({ ok: false, temporary: false, code: 'files_not_supported' })
+      else void sender.step(entry, effect.ref, effect.fields).then(done)
+    },
     typing: (entry, effect) => calls.typing(entry, effect),
     deadLetterGone: (bytes) => housekeeping.gone(bytes),
     trim: (entry, kind) => housekeeping.trim(entry, kind),
   })
+  const fetcher = context.files === null ? null : new FileFetcher(context, context.files, (entry, seq, lost) => runner.dispatch(entry, { type: 'files_settled', seq, lost }))
   const gaps = new GapWatch(context, () => keeper.save())
-  const south = new SouthPackets(context, runner, {
+  const south = new SouthPackets(context, runner, relay, {
     opensOutstanding: () => opener.outstanding,
     takeDescriptor: (entry, descriptor) => board.take(entry, descriptor),
     ended: (ended) => outlets.ended(null, ended),
@@ -107,12 +128,12 @@ export function assembleParts({ options, desk, links, table, shared, ledger, inf
     onSettled: outlets.settledSouth,
   })
   const housekeeping = new Housekeeping(context, options.store, () => (south.held > 0 ? null : storedPending(table)), (entry) => runner.forget(entry))
-  const replies = new NorthReplies(context)
   const signIn = new NorthSignIn(context, main, board, bindings, replies, runner)
-  const north = new NorthPackets(context, links, runner, opener, main, relayed, signIn, board, replies, {
+  const north = new NorthPackets(context, links, runner, opener, main, relayed, signIn, board, replies, relay, {
     connectorId: (proposed) => keeper.connectorId(proposed),
     whenCardKnown: (done) => desk.whenKnown(done),
     stopping: outlets.stopping,
+    filesOf: (entry, final) => finalFiles(final, entry.id, context),
   })
-  return { context, keeper, commits, main, tools, board, bindings, runner, gaps, south, opener, housekeeping, north }
+  return { context, fetcher, keeper, commits, main, tools, board, bindings, runner, gaps, south, opener, housekeeping, north, rehello }
 }

@@ -8,12 +8,15 @@ import { RECORD_VERSION, callKey, type CallRecord, type ReplyProof } from '../co
 import type { Answer, ToolLinks } from '../legacy/port.js'
 import { StoreError, err, ok, wireError, type Result } from '../protocol/errors.js'
 import type { ToolId } from '../protocol/ids.js'
+import { IM_V2 } from '../protocol/im-v2.js'
 import { isObject, type JsonObject } from '../protocol/packet.js'
 import { scrub } from '../protocol/redact.js'
 import { failureOutcome, toolOutcome, type ToolOutcome } from '../translate/tool-outcome.js'
 import { addressedArguments, legacyArguments, relayedResult, sends } from '../translate/tool-call.js'
+import type { ProjectedTool } from '../translate/card.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
+import type { FileSender } from './file-sender.js'
 
 /** A relayed call asks for no proof: its result goes back to the agent, who asked. */
 const NO_PROOF: ReplyProof = { sentWhen: {}, field: null, recipient: null }
@@ -31,6 +34,13 @@ interface Call {
   readonly onProgress: (payload: JsonObject) => void
 }
 
+/** What is called, and what an upload before it has to say. */
+interface Addressed {
+  readonly tool: ToolId
+  readonly arguments: JsonObject
+  readonly uploadFields: Readonly<Record<string, string>>
+}
+
 export class RelayedCalls {
   /** Calls that run now, by record key, with everybody who waits for the answer. */
   readonly #running = new Map<string, ((answer: RelayedAnswer) => void)[]>()
@@ -38,6 +48,8 @@ export class RelayedCalls {
   constructor(
     private readonly context: RouteContext,
     private readonly tools: ToolLinks,
+    /** Null = files are not carried. */
+    private readonly sender: FileSender | null,
   ) {}
 
   /** Runs a call, joins one that runs, or answers one that has run. */
@@ -50,9 +62,12 @@ export class RelayedCalls {
     const start = (answered: (answer: RelayedAnswer) => void): void => {
       const addressed = this.#addressed(entry, tool.toolId, args.value)
       if (!addressed.ok) return answered(addressed)
-      const call: Call = { entry, asked: tool.toolId, tool: addressed.value.tool, arguments: addressed.value.arguments, id, onProgress }
-      if (id === null) this.#invoke(call, answered)
-      else this.#recorded(call, id, answered)
+      this.#withFile(entry, tool, addressed.value, (ready) => {
+        if (!ready.ok) return answered(ready)
+        const call: Call = { entry, asked: tool.toolId, tool: addressed.value.tool, arguments: ready.value, id, onProgress }
+        if (id === null) this.#invoke(call, answered)
+        else this.#recorded(call, id, answered)
+      })
     }
     if (id === null) start(done)
     else this.#once(entry, id, start, done)
@@ -125,13 +140,31 @@ export class RelayedCalls {
   }
 
   /** A tool that sends goes to whom the turn rules say (DESIGN §4 rule 7); any other takes the agent's arguments alone. */
-  #addressed(entry: Entry, tool: ToolId, args: JsonObject): Result<{ tool: ToolId; arguments: JsonObject }> {
+  #addressed(entry: Entry, tool: ToolId, args: JsonObject): Result<Addressed> {
     const { shared } = this.context
+    // A tool that was written for v2 says by its own arguments whom it reaches.
+    if (this.context.card()?.spoken === IM_V2) return ok({ tool, arguments: args, uploadFields: {} })
     const { target } = bindNow(entry.channel, shared, this.context.now())
-    if (!sends(tool, shared.dialect.preset, target)) return ok({ tool, arguments: args })
+    const what = sends(tool, shared.dialect.preset, target)
+    if (what === null) return ok({ tool, arguments: args, uploadFields: {} })
     if (target === null) return err(wireError('no_reply_target'))
     if (!stillLast(entry.channel, target)) return err(wireError('reply_target_moved'))
-    return ok({ tool: target.tool, arguments: addressedArguments(args, target) })
+    if (what === 'text') return ok({ tool: target.tool, arguments: addressedArguments(args, target), uploadFields: {} })
+    if (target.file === null) return err(wireError('files_not_supported'))
+    return ok({ tool: target.file.tool, arguments: { ...args, ...target.file.arguments }, uploadFields: target.file.uploadFields })
+  }
+
+  /** A file that the agent names by the gateway's reference goes to the connector first, whose reference replaces it. */
+  #withFile(entry: Entry, tool: ProjectedTool, call: Addressed, then: (args: Result<JsonObject>) => void): void {
+    const name = tool.arguments.get('file_ref')
+    const ref = name === undefined ? undefined : call.arguments[name]
+    if (name === undefined || ref === undefined) return then(ok(call.arguments))
+    if (typeof ref !== 'string' || this.sender === null) return then(err(wireError('file_not_available')))
+    void this.sender.upload(entry, ref, call.uploadFields).then((uploaded) => {
+      if (uploaded.ok) return then(ok({ ...call.arguments, [name]: uploaded.value }))
+      this.context.log.warn({ tool: tool.toolId, code: uploaded.error.code }, 'the file of a relayed tool call could not be uploaded')
+      then(err(wireError(uploaded.error.retry ? 'connector_unavailable' : uploaded.error.code === 'file_not_available' ? 'file_not_available' : 'file_refused')))
+    })
   }
 
   /** No text of the connector's crosses. */

@@ -42,6 +42,7 @@ export async function loadChannels(store: Store, context: RouteContext, perform:
     }
     restoreInbound(entry.channel, shared, record, now)
     ledger.inbound.carriedOver += 1
+    if (record.preparing > 0) perform(entry, [{ type: 'fetch_files', seq: record.seq }])
   }
   for await (const { value } of eachRecord(store, name, 'outbound')) {
     const record = value as OutboundRecord

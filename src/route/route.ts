@@ -13,7 +13,8 @@ import { logOutcome } from '../ops/outcome-log.js'
 import type { RouteMetrics, RouteSnapshot } from '../ops/route-metrics.js'
 import type { Catalog } from '../protocol/catalog.js'
 import type { StoreError } from '../protocol/errors.js'
-import type { LegacyConnectorId } from '../protocol/ids.js'
+import type { LegacyConnectorId, ProfileId } from '../protocol/ids.js'
+import { IM_V2 } from '../protocol/im-v2.js'
 import type { JsonObject, Packet } from '../protocol/packet.js'
 import type { Fence, Store } from '../store/port.js'
 import { cardTools } from '../translate/reply-target.js'
@@ -21,7 +22,7 @@ import type { HttpBody, NorthRoute, XagentLink } from '../xagent/port.js'
 import { CardDesk, type CardDeskOptions } from './card-desk.js'
 import { CardSource } from './card-source.js'
 import { ChannelTable, type Entry } from './channel-table.js'
-import type { RouteFacts, RouteSettings } from './context.js'
+import type { RouteFacts, RouteFiles, RouteSettings } from './context.js'
 import { InferenceLog } from './inference-log.js'
 import { NorthLinks } from './north-link.js'
 import { assembleParts, type RouteParts } from './parts.js'
@@ -30,8 +31,10 @@ import { routeSnapshot } from './route-snapshot.js'
 
 const ALIVE_INTERVAL_MS = 5_000
 const DRAIN_POLL_MS = 50
+/** Dials that are refused quickly one after the other ask for the Card this rarely. */
+const CARD_EVERY_REFUSALS = 10
 
-export interface RouteOptions extends Omit<CardDeskOptions, 'onServed'> {
+export interface RouteOptions extends Omit<CardDeskOptions, 'onServed' | 'carriesFiles'> {
   readonly settings: RouteSettings
   readonly store: Store
   readonly clock: Clock
@@ -41,6 +44,8 @@ export interface RouteOptions extends Omit<CardDeskOptions, 'onServed'> {
   readonly budget: Budget
   readonly flushChannels: number
   readonly http: LegacyHttp
+  /** Null = files are not carried. */
+  readonly files: RouteFiles | null
   readonly links: Omit<ConnectorLinksOptions, 'hello' | 'clock' | 'supportedProfiles'>
   /** `prefix` + an unguessable id. */
   readonly newId: (prefix: string) => string
@@ -57,6 +62,8 @@ export class Route implements NorthRoute {
   readonly #inference: InferenceLog
   readonly #cancels = new Set<() => void>()
   #running: RouteParts | null = null
+  /** The profile of the latest Card; null = none yet. */
+  #spoken: ProfileId | null = null
   #stopping = false
   #problem: string | null = 'the route is starting'
 
@@ -66,12 +73,16 @@ export class Route implements NorthRoute {
     this.#inference = new InferenceLog(options.log)
     this.#desk = new CardDesk({
       ...options,
+      carriesFiles: options.files !== null,
       onServed: (card, preset, legacy) => {
-        this.#shared.dialect = { preset, tools: cardTools(legacy) }
-        this.#inference.card(preset, this.#shared.dialect.tools)
+        // A connector that is relayed keeps what nobody has acked (v2 §9), and is answered in no way that could be inferred.
+        const relayed = card.spoken === IM_V2
+        this.#shared.dialect = { preset: relayed ? { ...preset, whileClosed: 'queued' } : preset, tools: cardTools(legacy) }
+        if (!relayed) this.#inference.card(preset, this.#shared.dialect.tools)
         options.metrics.setTools(this.#shared.dialect.tools.keys())
         options.log.info({ cardId: card.cardId, version: card.version, preset: preset.name }, 'the Card is served')
         this.#running?.board.showAll()
+        this.#speak(card.spoken)
       },
     })
     this.#cards = new CardSource({ ...options, onCard: ({ body, deviations }) => this.#takeCard(body, deviations) })
@@ -205,7 +216,11 @@ export class Route implements NorthRoute {
         log.warn({ problem: message ?? code, bytes }, 'the connector sent a frame that is no packet')
       },
       // A connector that stays away says so now and then, not ten times a second; a Card that cannot be fetched says so itself.
-      onDialFailed: (reason, attempt) => log[reason !== CARD_UNKNOWN.reason && (attempt === 1 || attempt % 100 === 0) ? 'warn' : 'debug']({ reason, attempt }, 'the connector cannot be reached'),
+      onDialFailed: (reason, attempt, cause) => {
+        log[reason !== CARD_UNKNOWN.reason && (attempt === 1 || attempt % 100 === 0) ? 'warn' : 'debug']({ reason, attempt }, 'the connector cannot be reached')
+        // An upgraded connector refuses the profile of its earlier Card.
+        if (cause === 'denied' || (cause === 'refused' && attempt % CARD_EVERY_REFUSALS === 1)) this.#cards.refresh()
+      },
     }
   }
 
@@ -289,6 +304,17 @@ export class Route implements NorthRoute {
     return null
   }
 
+  /** A connector that was upgraded to another profile, or back: its links say hello anew. */
+  #speak(profile: ProfileId): void {
+    const before = this.#spoken
+    this.#spoken = profile
+    if (before === null || before === profile) return
+    this.options.log.warn({ profile, before }, 'the Card of the connector lists another profile now: its links say hello anew')
+    // What the platform said through the other profile's tools says nothing any more.
+    for (const entry of this.#table) entry.authTrouble = null
+    this.#running?.rehello('the Card lists another profile')
+  }
+
   #unserved(): string | null {
     return this.#problem ?? (this.#desk.card === null ? this.#cards.problem : null)
   }
@@ -307,6 +333,7 @@ export class Route implements NorthRoute {
     running.opener.stop()
     running.board.stop()
     running.bindings.stop()
+    running.fetcher?.stop()
     running.housekeeping.stop()
   }
 
@@ -341,7 +368,7 @@ export class Route implements NorthRoute {
   }
 }
 
-function newShared({ settings, presetFor, budget, flushChannels, newId, clock }: RouteOptions): Shared {
+function newShared({ settings, presetFor, budget, flushChannels, newId, clock, files }: RouteOptions): Shared {
   const startedAt = Math.round(clock.wall())
   return {
     limits: settings.limits,
@@ -349,10 +376,16 @@ function newShared({ settings, presetFor, budget, flushChannels, newId, clock }:
     budget,
     gate: newFlushGate(flushChannels),
     deltas: newDeltaCache(),
+    fileLink: linkMaker(files?.publicUrl ?? null),
     run: newId('').toLowerCase().replace(/[^a-z0-9]/g, '').slice(0, 10),
     // Above every sequence of an earlier run, also of one whose records are gone.
     nextSeq: startedAt * 1_000,
     nextDeadLetter: 0,
     jitterSeed: startedAt >>> 0,
   }
+}
+
+/** A reference is unguessable and expires, so its link needs no key. */
+function linkMaker(publicUrl: string | null): Shared['fileLink'] {
+  return publicUrl === null ? null : (ref) => `${publicUrl.replace(/\/+$/, '')}/files/refs/${ref}`
 }

@@ -10,6 +10,7 @@ import type { ChannelRunner } from './channel-runner.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
 import type { InferenceLog } from './inference-log.js'
+import type { V2Relay } from './v2-relay.js'
 
 /** Pushes on unknown ids that wait for outstanding opens; beyond that they end at once. */
 const MAX_HELD = 1_000
@@ -33,6 +34,7 @@ export class SouthPackets {
   constructor(
     private readonly context: RouteContext,
     private readonly runner: ChannelRunner,
+    private readonly relay: V2Relay,
     private readonly outlets: SouthOutlets,
   ) {}
 
@@ -48,8 +50,11 @@ export class SouthPackets {
     if (reason !== null) return metrics.filtered('inbound', reason)
     switch (packet.type) {
       case 'message.push': return this.#push(packet)
+      case 'chat.message': return this.relay.messageFromConnector(packet)
+      case 'chat.message.ack': return this.relay.ackFromConnector(packet)
       case 'connection.descriptor.push': return this.#descriptor(packet)
       case 'error': {
+        if (this.relay.errorFromConnector(packet)) return
         const code = packet.error?.code ?? 'unknown'
         return this.context.log.warn({ code: code.slice(0, 64) }, 'the connector sent an error that answers no request')
       }
@@ -82,14 +87,10 @@ export class SouthPackets {
     const { context } = this
     const startedAt = context.clock.monotonic()
     const { preset, tools } = context.shared.dialect
-    const push = translatePush(packet.payload, { preset, rules: context.settings.rules, tools, now: takenAt, freshId: () => context.newId('') })
+    const push = translatePush(packet.payload, { preset, rules: context.settings.rules, tools, files: context.files !== null, now: takenAt, freshId: () => context.newId('') })
     context.metrics.translated(context.clock.monotonic() - startedAt)
     context.metrics.deviations(push.deviations)
     this.outlets.inference.push(preset, packet.payload, push)
-    if (push.kind === 'message' && push.body.files.length > 0) {
-      context.metrics.deviations(['files_left_out'])
-      context.log.warn({ messageId: push.messageId, files: push.body.files.length }, 'the words of a message go on without its files')
-    }
     return push
   }
 
@@ -126,7 +127,8 @@ export class SouthPackets {
     const entry = packet.channelId === undefined ? undefined : this.context.table.findLegacy(packet.channelId as LegacyChannelId)
     // A Descriptor that names no profile says nothing against the Card's.
     const declared = readDescriptor(entry?.descriptor)?.profiles ?? []
-    return this.context.catalog.negotiate(declared.length === 0 ? [IM_V1] : declared.filter((profile) => profile === IM_V1), 'im')
+    const spoken = this.context.card()?.spoken ?? IM_V1
+    return this.context.catalog.negotiate(declared.length === 0 ? [spoken] : declared.filter((profile) => profile === spoken), 'im')
   }
 }
 

@@ -27,6 +27,8 @@ export interface UserMessage {
   readonly files?: readonly UserFile[]
   /** When the platform took it, Unix ms; 0 = the platform does not say. */
   readonly createTimeMs?: number
+  /** What WeChat pushes like a user's message though it is none: the bot's own, one still being written, one taken back. */
+  readonly state?: 'own' | 'unfinished' | 'recalled'
   /** Payload fields set as they are, over what the kind makes; `undefined` removes one. */
   readonly fields?: Readonly<Record<string, unknown>>
 }
@@ -87,6 +89,8 @@ export interface ConnectorKind {
   readonly unknownTool: (toolId: string) => string
   /** A lost token: WeChat's binding is gone, the others go on saying `connected`. */
   readonly forgetsLostToken: boolean
+  /** An account is on one channel only: signed in on a second one it leaves the first, which says nothing. */
+  readonly movesAccount: boolean
   readonly signIn: SignInKind
   readonly tools: ReadonlyMap<string, ToolKind>
   /** The account that the `serial`th sign-in of this process binds; a form may name the chat. */

@@ -3,11 +3,14 @@ import { randomUUID } from 'node:crypto'
 import type { JsonObject } from '../protocol/packet.js'
 import type { Account, ConnectorKind, SignInStep } from './connector-kind.js'
 import type { ConnectorSocket } from './connector-socket.js'
+import { textField } from './wire-packet.js'
 
 export interface SimChannel {
   readonly id: string
   /** Null = nobody is signed in. */
   account: Account | null
+  /** The name under which a test signed it in; empty = an account of its own. */
+  signedInAs: string
   /** The socket that opened it last; null = closed. */
   opener: ConnectorSocket | null
   /** Pushes that wait for an opener, where the platform queues them. */
@@ -50,13 +53,25 @@ export class ConnectorMemory {
   }
 
   addChannel(id = this.kind.newChannelId()): SimChannel {
-    const channel: SimChannel = { id, account: null, opener: null, queued: [] }
+    const channel: SimChannel = { id, account: null, signedInAs: '', opener: null, queued: [] }
     this.channels.set(id, channel)
     return channel
   }
 
+  /** Signs somebody in; `account` in the input names an account, which may be signed in elsewhere. */
   bind(channel: SimChannel, input: JsonObject = {}): void {
-    channel.account = this.kind.newAccount(this.#signIns++, input)
+    const name = textField(input, 'account')
+    const before = name === '' ? undefined : [...this.channels.values()].find((other) => other !== channel && other.account !== null && other.signedInAs === name)
+    channel.account = (this.kind.movesAccount ? before?.account : undefined) ?? this.kind.newAccount(this.#signIns++, input)
+    channel.signedInAs = name
+    if (before !== undefined && this.kind.movesAccount) this.#leave(before)
+  }
+
+  /** Nobody is signed in there any more, and no packet says so; a closed channel is gone with that. */
+  #leave(channel: SimChannel): void {
+    channel.account = null
+    channel.signedInAs = ''
+    if (channel.opener === null) this.forgetChannel(channel.id)
   }
 
   /** The socket is gone: its channels are closed, and those where nobody is signed in die with it. */

@@ -17,6 +17,8 @@ export interface SignInOutlets {
 export class ConnectorSignIn {
   /** The steps of sign-ins that start from now on, one for each look; the last one stays. */
   steps: readonly SignInStep[]
+  /** The account that scans QR codes from now on; empty = a new one each time. */
+  account = ''
 
   constructor(
     private readonly kind: ConnectorKind,
@@ -39,7 +41,7 @@ export class ConnectorSignIn {
       channelId: channel.id,
       steps: this.steps,
       expiresAt: signIn.lifetimeMs === null ? null : this.outlets.now() + signIn.lifetimeMs,
-      input: objectField(request.payload, 'input'),
+      input: { ...objectField(request.payload, 'input'), ...(this.account !== '' && { account: this.account }) },
       looks: 0,
       status: 'pending',
     }

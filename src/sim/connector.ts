@@ -118,14 +118,18 @@ export class SimConnector {
     await this.start()
   }
 
-  /** Signs an account in without a flow; an unknown channel comes into being, as if it had been signed in long ago. */
+  /**
+   * Signs an account in without a flow; an unknown channel comes into being, as if it had been signed in long ago. `account`
+   * in the input names the account: WeChat's moves from the channel where it was signed in before.
+   */
   signIn(channelId: string, input: JsonObject = {}): void {
     this.#memory.bind(this.#memory.channels.get(channelId) ?? this.#memory.addChannel(channelId), input)
   }
 
-  /** The steps that sign-ins show from now on. */
-  scriptSignIn(steps: readonly SignInStep[]): void {
+  /** The steps that sign-ins show from now on, and the name of the account that signs in, as for `signIn`. */
+  scriptSignIn(steps: readonly SignInStep[], account = ''): void {
     this.#signIn.steps = steps
+    this.#signIn.account = account
   }
 
   /** The platform revokes the token. Only WeChat notices, and tells only the socket that has the channel. */

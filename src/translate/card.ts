@@ -3,8 +3,9 @@
  * copied. Texts that would make an agent reply by tool are replaced by ours.
  */
 import { createHash } from 'node:crypto'
+import { IM_V1 } from '../protocol/im-v1.js'
 import { IM_V2 } from '../protocol/im-v2.js'
-import type { ConnectorCardId, ToolId } from '../protocol/ids.js'
+import type { ConnectorCardId, ProfileId, ToolId } from '../protocol/ids.js'
 import { isObject, nestsAtMost, type JsonObject } from '../protocol/packet.js'
 import { CARD_SCHEMA, PROTOCOL_VERSION } from '../protocol/version.js'
 import type { Preset } from './preset.js'
@@ -22,6 +23,8 @@ export interface ProjectedTool {
 
 export interface ProjectedCard {
   readonly cardId: ConnectorCardId
+  /** What the connector is spoken to in: `xagent.im.v2` where its Card lists it (then it is relayed), else `xagent.im.v1`. */
+  readonly spoken: ProfileId
   readonly version: string
   readonly card: JsonObject
   readonly skill: Skill
@@ -54,7 +57,8 @@ export function projectCard(legacy: JsonObject, projection: CardProjection): Pro
   if (cardId === null) return null
   const connector = isObject(legacy['connector']) ? legacy['connector'] : {}
   const name = text(connector['name']) ?? cardId
-  const tools = projectTools(legacy, projection, cardId)
+  const spoken = spokenProfile(legacy)
+  const tools = projectTools(legacy, projection, cardId, spoken)
   const skill = projection.skill ?? generatedSkill(cardId, name, tools)
   const supports = isObject(legacy['supports']) ? legacy['supports'] : {}
   const body = {
@@ -69,6 +73,7 @@ export function projectCard(legacy: JsonObject, projection: CardProjection): Pro
   const version = `${text(connector['version']) ?? '0'}+gateway.${suffix}`
   return {
     cardId: cardId as ConnectorCardId,
+    spoken,
     version,
     card: {
       schema: CARD_SCHEMA, protocol_version: PROTOCOL_VERSION, build: projection.build,
@@ -79,11 +84,16 @@ export function projectCard(legacy: JsonObject, projection: CardProjection): Pro
   }
 }
 
-function projectTools(legacy: JsonObject, projection: CardProjection, cardId: string): ProjectedTool[] {
+function spokenProfile(legacy: JsonObject): ProfileId {
+  const supports = isObject(legacy['supports']) ? legacy['supports'] : {}
+  return Array.isArray(supports['profiles']) && supports['profiles'].includes(IM_V2) ? IM_V2 : IM_V1
+}
+
+function projectTools(legacy: JsonObject, projection: CardProjection, cardId: string, spoken: ProfileId): ProjectedTool[] {
   const list = Array.isArray(legacy['tools']) ? legacy['tools'] : []
   const seen = new Set<string>()
   return list.flatMap((tool: unknown) => {
-    const projected = isObject(tool) ? projectTool(tool, projection, cardId) : null
+    const projected = !isObject(tool) ? null : spoken === IM_V2 ? relayedTool(tool, projection) : projectTool(tool, projection, cardId)
     if (projected === null || seen.has(projected.toolId)) return []
     seen.add(projected.toolId)
     return [projected]
@@ -91,8 +101,8 @@ function projectTools(legacy: JsonObject, projection: CardProjection, cardId: st
 }
 
 function projectTool(tool: JsonObject, projection: CardProjection, cardId: string): ProjectedTool | null {
-  const toolId = text(tool['tool_id'])
-  if (toolId === null || !/^[A-Za-z0-9_.-]{1,256}$/.test(toolId) || projection.preset.hiddenTools.includes(toolId)) return null
+  const toolId = usableId(tool, projection.preset)
+  if (toolId === null) return null
   const schema = isObject(tool['input_schema']) ? tool['input_schema'] : {}
   const properties = isObject(schema['properties']) ? schema['properties'] : {}
   const required = Array.isArray(schema['required']) ? schema['required'].filter((name) => typeof name === 'string') : []
@@ -107,12 +117,37 @@ function projectTool(tool: JsonObject, projection: CardProjection, cardId: strin
   const said = ownWords(tool['description'])
   const sends = names.has('text') || takesFile
   return {
-    toolId: toolId as ToolId,
+    toolId,
     title: ownWords(tool['title']) ?? toolId,
     description: sends || said === null ? sendDescription(sends, cardId) : said,
     inputSchema: inputSchema(properties, required, names),
     arguments: names,
   }
+}
+
+/** A tool that was written for v2: its own words, and all its arguments under their own names. */
+function relayedTool(tool: JsonObject, projection: CardProjection): ProjectedTool | null {
+  const toolId = usableId(tool, projection.preset)
+  const schema = isObject(tool['input_schema']) ? tool['input_schema'] : {}
+  if (toolId === null || !nestsAtMost(schema, MAX_SCHEMA_DEPTH)) return null
+  const properties = isObject(schema['properties']) ? schema['properties'] : {}
+  const { connector_card_id: _never, ...kept } = properties
+  const required = Array.isArray(schema['required']) ? schema['required'].filter((name) => typeof name === 'string' && Object.hasOwn(kept, name)) : []
+  return {
+    toolId,
+    title: text(tool['title']) ?? toolId,
+    description: text(tool['description']) ?? toolId,
+    inputSchema: {
+      ...schema, type: 'object', properties: { ...kept, connector_channel_id: { type: 'string' } },
+      required: [...new Set([...required, 'connector_channel_id'])],
+    },
+    arguments: new Map([...Object.keys(kept), 'connector_channel_id'].map((name) => [name, name])),
+  }
+}
+
+function usableId(tool: JsonObject, preset: Preset): ToolId | null {
+  const toolId = text(tool['tool_id'])
+  return toolId !== null && /^[A-Za-z0-9_.-]{1,256}$/.test(toolId) && !preset.hiddenTools.includes(toolId) ? (toolId as ToolId) : null
 }
 
 function sendDescription(sends: boolean, cardId: string): string {

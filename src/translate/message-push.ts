@@ -20,6 +20,8 @@ export interface TranslationContext {
   readonly rules: InboundRules
   /** Tools of the connector's Card, for reply rules that take the tool from the push. */
   readonly tools: CardTools
+  /** Whether files are carried; without, words go on alone. */
+  readonly files: boolean
   /** Takeover, gateway clock, Unix ms. */
   readonly now: number
   /** Used when a push has nothing that identifies it. */
@@ -77,15 +79,16 @@ export function translatePush(payload: JsonObject, context: TranslationContext):
   }
   const reason = notForwarded(push, words, preset, rules)
   if (reason !== null) return { ...common, kind: 'not_forwarded', reason }
-  const files = push.files.map(fileItem)
-  if (words.trim() === '') {
+  const files = push.files.map((file) => fileItem(file, payload))
+  const wordless = words.trim() === ''
+  if (wordless && (files.length === 0 || !context.files)) {
     const body: MessageBody = { text: '', files }
     return { ...common, kind: files.length > 0 ? 'files_only' : 'empty', body }
   }
   return {
     ...common,
     kind: 'message',
-    body: { text: withSender(words, push, preset, rules), files },
+    body: { text: wordless ? '' : withSender(words, push, preset, rules), files: context.files ? files : [] },
     createdAt: createdAt(payload, preset, now),
     contentHash: contentHash(push),
     target: replyTarget(payload, preset, context.tools, common.conversation, now),
@@ -185,14 +188,17 @@ function forbiddenFields(payload: JsonObject): string[] {
   return FORBIDDEN_FIELDS.filter((field) => Object.hasOwn(payload, field)).map(() => 'forbidden_field')
 }
 
-function fileItem(file: PushFile): FileItem {
+function fileItem(file: PushFile, payload: JsonObject): FileItem {
   return {
-    type: file.type,
-    legacyRef: file.ref,
-    filename: file.filename,
-    mimeType: file.mimeType,
-    byteSize: file.byteSize,
-    downloadUrl: file.url,
-    state: 'lost',
+    state: 'preparing', type: file.type, filename: filenameOf(file, payload), mimeType: file.mimeType, byteSize: file.byteSize, sourceUrl: file.url,
+    ref: null, expiresAt: null, lostBy: null,
   }
+}
+
+/** A name that holds a reference or a token is replaced by what the file is; the connector's own words never cross so. */
+function filenameOf({ filename, ref, type }: PushFile, payload: JsonObject): string | null {
+  if (filename === null) return null
+  const secrets = [ref, ...['reply_ref', 'reply.reply_ref', 'reply_token', 'context_token'].map((field) => fieldText(payload, field))]
+  if (!secrets.some((secret) => secret !== null && secret !== '' && filename.includes(secret))) return filename.toWellFormed()
+  return `${type}${/\.[a-z0-9]{1,8}$/i.exec(filename)?.[0] ?? ''}`
 }

@@ -23,6 +23,13 @@ export interface ReplyRule {
     /** Result field that names the recipient, and the push field it must equal; null = the tool does not say. */
     readonly recipient: { readonly field: string; readonly equals: string } | null
   }
+  /** The call that sends a file; null = this way sends none. One argument's template is "{file_ref}". */
+  readonly file: {
+    readonly tool: string
+    readonly arguments: Readonly<Record<string, string>>
+    /** Multipart fields of the upload before it. */
+    readonly uploadFields: Readonly<Record<string, string>>
+  } | null
   /** `retry` only for a tool known to be idempotent. */
   readonly inDoubt: 'dead_letter' | 'retry'
   /** The connector answers the private chat that wrote last: refused as `reply_target_moved` when that was another one. */
@@ -69,6 +76,10 @@ export interface Preset {
   readonly defaultTarget: ReplyRule | null
   readonly targetTtlMs: number
   readonly textLimit: { readonly max: number; readonly unit: 'code_points' | 'utf16' | 'bytes' }
+  /** What the connector takes: size, and kinds of content as mime types or their first half ("image/"); empty = everything. */
+  readonly fileLimit: { readonly maxBytes: number; readonly content: readonly string[] }
+  /** What becomes of a file that it does not take: the final is refused, or a link is sent. */
+  readonly refusedFile: 'reject' | 'link'
   readonly outcomes: readonly { readonly contains: string; readonly class: Exclude<OutcomeClass, 'sent'> }[]
   /** Tool that shows the person that an answer is being made; null = the connector has none. */
   readonly typing: TypingRule | null

@@ -1,5 +1,5 @@
 /** Where an answer to a push goes: the preset's reply rules applied to the push (DESIGN §4 Turns, §8 `reply`). */
-import type { ReplyTarget, TypingTarget } from '../core/record.js'
+import type { FileTarget, ReplyTarget, TypingTarget } from '../core/record.js'
 import type { ConversationKey, ToolId } from '../protocol/ids.js'
 import { fieldText } from '../protocol/im-v1.js'
 import { isObject, type JsonObject } from '../protocol/packet.js'
@@ -65,6 +65,7 @@ function fill(rule: ReplyRule, payload: JsonObject, preset: Preset, tools: CardT
     expiresAt: now + preset.targetTtlMs,
     perMessage: Object.keys(filled.values).length > 0,
     lastChatOnly: rule.lastChatOnly,
+    file: rule.file === null ? inferredFile(preset, tools) : fileTarget(rule.file, payload, tools),
     typing: typingTarget(payload, preset),
   }
 }
@@ -73,6 +74,16 @@ function typingTarget(payload: JsonObject, { typing }: Preset): TypingTarget | n
   const tool = typing === null ? null : fillTemplate(typing.tool, payload)
   const filled = typing === null ? null : fillArguments(typing.arguments, '{typing}', payload)
   return tool === null || filled === null ? null : { tool: tool as ToolId, arguments: filled.values, flag: filled.open }
+}
+
+function fillAll(templates: Readonly<Record<string, string>>, payload: JsonObject): Record<string, string> | null {
+  const values: Record<string, string> = {}
+  for (const [name, template] of Object.entries(templates)) {
+    const value = fillTemplate(template, payload)
+    if (value === null || value === '') return null
+    values[name] = value
+  }
+  return values
 }
 
 /** Fills every template but the one that stays open for the text or the flag. Null when a field is absent or empty. */
@@ -109,8 +120,29 @@ function inferred(preset: Preset, tools: CardTools, conversation: ConversationKe
     expiresAt: now + preset.targetTtlMs,
     perMessage: false,
     lastChatOnly: false,
+    file: inferredFile(preset, tools),
     typing: null,
   }
+}
+
+/** Null where the push lacks what the rule needs, or the Card lacks the tool: then files are refused, not guessed. */
+function fileTarget(file: NonNullable<ReplyRule['file']>, payload: JsonObject, tools: CardTools): FileTarget | null {
+  const tool = fillTemplate(file.tool, payload)
+  const filled = fillArguments(file.arguments, '{file_ref}', payload)
+  const fields = fillAll(file.uploadFields, payload)
+  if (tool === null || filled === null || fields === null || (tools.size > 0 && !tools.has(tool))) return null
+  return { tool: tool as ToolId, arguments: filled.values, refArgument: filled.open, uploadFields: fields }
+}
+
+/** `generic`: the Card's only tool that needs nothing but the channel and a file. */
+function inferredFile(preset: Preset, tools: CardTools): FileTarget | null {
+  if (!preset.inferReply) return null
+  const [only, ...more] = [...tools].flatMap(([tool, { required }]) => {
+    const refs = required.filter((name) => name === 'media_ref' || name === 'file_ref')
+    const [ref] = refs
+    return ref !== undefined && refs.length === 1 && required.every((name) => name === ref || name === 'connector_channel_id') ? [{ tool, ref }] : []
+  })
+  return only === undefined || more.length > 0 ? null : { tool: only.tool as ToolId, arguments: {}, refArgument: only.ref, uploadFields: {} }
 }
 
 /** Tools of the Card that need nothing but the channel and a text: what `generic` can infer a reply tool from. */

@@ -21,9 +21,11 @@ export function legacyArguments(tool: ProjectedTool, args: unknown, channelId: L
   return ok(passed)
 }
 
-/** Whether a tool sends words to a person: one that the preset's rules answer with. */
-export function sends(toolId: ToolId, preset: Preset, target: ReplyTarget | null): boolean {
-  return target?.tool === toolId || preset.defaultTarget?.tool === toolId || preset.reply.some((rule) => rule.tool === toolId)
+/** What a tool sends to a person: one that the preset's rules answer with; null = it sends nothing. */
+export function sends(toolId: ToolId, preset: Preset, target: ReplyTarget | null): 'text' | 'file' | null {
+  const rules = preset.defaultTarget === null ? preset.reply : [...preset.reply, preset.defaultTarget]
+  if (target?.tool === toolId || rules.some((rule) => rule.tool === toolId)) return 'text'
+  return target?.file?.tool === toolId || rules.some((rule) => rule.file?.tool === toolId) ? 'file' : null
 }
 
 /** The agent's words, and everything that says to whom from the target: an agent cannot choose the person. */

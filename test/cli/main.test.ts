@@ -61,11 +61,10 @@ t.test('check-config: right, wrong, missing', async (t) => {
 })
 
 t.test('serve refuses what this version would have to ignore', async (t) => {
-  const folder = t.testdir({ 'gw.yaml': 'store: "redis://127.0.0.1:1"\nboundary: { mode: observe }\nconnectors: [{ name: a, url: "http://127.0.0.1:1" }]\n' })
+  const folder = t.testdir({ 'gw.yaml': 'store: "redis://127.0.0.1:1"\nconnectors: [{ name: a, url: "http://127.0.0.1:1" }]\n' })
   const { code, err } = await run(['--config', 'gw.yaml'], { XAGENT_API_KEY: 'k' }, folder)
   t.equal(code, 2)
   t.match(err, /store: .*not yet in this version/)
-  t.match(err, /boundary\.mode: .*not yet in this version/)
 })
 
 t.test('serve runs from the default file until SIGTERM, and ends with 0', async (t) => {

@@ -184,9 +184,10 @@ t.test('too many waiting finals on a channel are refused as busy', async (t) => 
   t.strictSame(rig.answers, ['pkt_f3 rejected busy true'])
 })
 
-t.test('a final with files is rejected for good, as this version carries none', async (t) => {
-  const rig = new Rig()
-  rig.final('f1', 'see this', 'pkt_1', 1)
+t.test('a final with files is rejected for good where the connector has no tool for them', async (t) => {
+  const rig = new Rig({ preset: 'generic' })
+  rig.push('hello', { reply: { tool_id: 'send', reply_ref: 'r' } })
+  rig.final('f1', 'see this', 'pkt_1', [{ ref: 'file_1', stored: { byteSize: 1, mimeType: 'image/png', filename: 'a.png' } }])
   t.strictSame(rig.answers, ['pkt_1 rejected files_not_supported false'])
   t.match(rig.deadLetters(), [{ reason: 'files_not_supported' }])
   t.equal(rig.calls.length, 0)
@@ -273,4 +274,24 @@ t.test('a store that cannot be asked: refused for now, nothing is done', async (
   rig.final('f1', 'one', 'pkt_1')
   t.strictSame(rig.answers, ['pkt_1 rejected store_unavailable true'])
   t.equal(rig.calls.length, 0)
+})
+
+t.test('after a restart finals that nobody redelivers are given up in order of time, whatever their ids', async (t) => {
+  const before = new Rig({ limits: { ttlMs: 300_000 } })
+  before.open()
+  before.push('hello')
+  for (const id of ['f2', 'f1']) {
+    before.final(id, id)
+    before.answerStep(id, 0, { class: 'temporary' })
+    before.pass(60_000)
+  }
+  const rig = new Rig({ limits: { ttlMs: 300_000 }, store: new Map(before.store), now: before.now })
+  rig.open()
+  rig.event({ type: 'legacy_changed', open: false })
+  rig.pass(179_999)
+  t.strictSame(rig.ended.filter(({ outcome }) => outcome === 'abandoned'), [])
+  rig.pass(1)
+  t.match(rig.ended.filter(({ outcome }) => outcome === 'abandoned'), [{ messageId: 'f2' }])
+  rig.pass(60_000)
+  t.match(rig.ended.filter(({ outcome }) => outcome === 'abandoned'), [{ messageId: 'f2' }, { messageId: 'f1' }])
 })

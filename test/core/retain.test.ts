@@ -119,8 +119,8 @@ t.test('pushes are decided in the order in which they came, also when lookups an
   t.strictSame(rig.channel.waiting.map(({ messageId }) => messageId), ids)
 })
 
-t.test('nothing left to say is a dead letter, and files alone are one of their own until files are carried', async (t) => {
-  const rig = new Rig()
+t.test('nothing left to say is a dead letter, and files alone are one of their own where none are carried', async (t) => {
+  const rig = new Rig({ files: false })
   rig.push('')
   rig.push('', { media: [{ media_type: 'image', media_ref: 'r1' }] })
   t.match(rig.ended, [{ outcome: 'empty', reason: 'empty_message' }, { outcome: 'files_not_supported', reason: 'files_not_supported' }])
@@ -131,8 +131,8 @@ t.test('the record of a message carries both ids, conversation, target, files an
   const rig = new Rig({ preset: 'generic' })
   rig.push('hello', { chat_id: 'room', media: [{ type: 'image', media_ref: 'r1' }], reply: { tool_id: 'send', reply_ref: 'ref' } })
   t.match(rig.records('inbound'), [{
-    v: 1, messageId: '1', originalId: null, conversation: 'room', files: 1, preparing: 0, attempts: 0, certainty: 'certain', preset: 'generic@1',
+    v: 1, messageId: '1', originalId: null, conversation: 'room', files: 1, preparing: 1, attempts: 0, certainty: 'certain', preset: 'generic@1',
     target: { tool: 'send', arguments: { reply_ref: 'ref' }, textArgument: 'text', perMessage: true }, journal: [{ at: 0, what: 'taken' }],
   }])
-  t.match(rig.records('body'), [{ text: 'hello', files: [{ type: 'image', legacyRef: 'r1', state: 'lost' }] }])
+  t.match(rig.records('body'), [{ text: 'hello', files: [{ type: 'image', sourceUrl: '/media/refs/r1', state: 'preparing' }] }])
 })

@@ -7,7 +7,7 @@ import type { LinkId, MessageId } from '../../src/protocol/ids.js'
 type Act =
   | { readonly act: 'push'; readonly id: number; readonly words: number }
   | { readonly act: 'ack'; readonly back: number; readonly status: 'accepted' | 'duplicate' | 'permanent' | 'temporary' | 'busy' }
-  | { readonly act: 'open' | 'leave' | 'full' | 'drain' | 'connector_away' | 'connector_back' | 'restart' }
+  | { readonly act: 'open' | 'leave' | 'full' | 'drain' | 'connector_away' | 'connector_back' | 'restart' | 'replay' }
   | { readonly act: 'pass'; readonly ms: number }
   | { readonly act: 'final'; readonly id: number; readonly parts: number }
   | { readonly act: 'answer'; readonly how: 'sent' | 'temporary' | 'permanent' | 'in_doubt' }
@@ -15,7 +15,7 @@ type Act =
 const acts: fc.Arbitrary<Act> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ act: fc.constant('push' as const), id: fc.integer({ min: 0, max: 12 }), words: fc.integer({ min: 0, max: 2 }) }) },
   { weight: 4, arbitrary: fc.record({ act: fc.constant('ack' as const), back: fc.integer({ min: 0, max: 3 }), status: fc.constantFrom('accepted', 'duplicate', 'permanent', 'temporary', 'busy' as const) }) },
-  { weight: 3, arbitrary: fc.record({ act: fc.constantFrom('open', 'leave', 'full', 'drain', 'connector_away', 'connector_back', 'restart' as const) }) },
+  { weight: 3, arbitrary: fc.record({ act: fc.constantFrom('open', 'leave', 'full', 'drain', 'connector_away', 'connector_back', 'restart', 'replay' as const) }) },
   { weight: 3, arbitrary: fc.record({ act: fc.constant('pass' as const), ms: fc.constantFrom(10, 700, 31_000, 61_000) }) },
   { weight: 3, arbitrary: fc.record({ act: fc.constant('final' as const), id: fc.integer({ min: 0, max: 5 }), parts: fc.integer({ min: 1, max: 3 }) }) },
   { weight: 4, arbitrary: fc.record({ act: fc.constant('answer' as const), how: fc.constantFrom('sent', 'temporary', 'permanent', 'in_doubt' as const) }) },
@@ -23,10 +23,19 @@ const acts: fc.Arbitrary<Act> = fc.oneof(
 
 const LIMITS = { ttlMs: 300_000, maxMessages: 4, window: 1, maxAttempts: 0 }
 
+/** One conversation; many, each with targets of its own; many of which only the last one can be answered. */
+const PRESETS = ['telegram', 'wechat', 'feishu'] as const
+type Preset = (typeof PRESETS)[number]
+const NAMES = ['ann', 'bob', 'cyd']
+
 /** Everything that happened over the restarts of one schedule. */
 class Story {
-  rig = new Rig({ limits: LIMITS })
+  rig: Rig
   readonly past: Rig[] = []
+
+  constructor(private readonly preset: Preset = 'telegram') {
+    this.rig = new Rig({ preset, limits: LIMITS })
+  }
 
   get rigs(): readonly Rig[] {
     return [...this.past, this.rig]
@@ -34,7 +43,7 @@ class Story {
 
   restart(): void {
     this.past.push(this.rig)
-    this.rig = new Rig({ limits: LIMITS, store: new Map(this.rig.store), now: this.rig.now })
+    this.rig = new Rig({ preset: this.preset, limits: LIMITS, store: new Map(this.rig.store), now: this.rig.now })
     this.rig.shared.nextSeq = Math.max(...this.rigs.map(({ shared }) => shared.nextSeq))
     this.rig.shared.nextDeadLetter = Math.max(...this.rigs.map(({ shared }) => shared.nextDeadLetter))
   }
@@ -42,7 +51,7 @@ class Story {
   play(step: Act): void {
     const { rig } = this
     switch (step.act) {
-      case 'push': return void rig.push(['', 'words', 'other words'][step.words] ?? '', { message_id: String(step.id) })
+      case 'push': return this.#push(String(step.id), NAMES[step.id % NAMES.length] ?? '', ['', 'words', 'other words'][step.words] ?? '')
       case 'ack': return this.#ack(step)
       case 'open': return rig.open(`link_${rig.effects.length}` as LinkId)
       case 'leave': return rig.channel.link === null ? undefined : rig.leave(rig.channel.link.id)
@@ -54,10 +63,21 @@ class Story {
       case 'connector_away': return rig.event({ type: 'legacy_changed', open: false })
       case 'connector_back': return rig.event({ type: 'legacy_changed', open: true })
       case 'restart': return this.restart()
+      case 'replay': return this.#replay()
       case 'pass': return rig.pass(step.ms)
       case 'final': return rig.final(`f${step.id}`, Array.from({ length: step.parts }, (_, i) => String(i).repeat(4_000)).join('\n\n'), `pkt_${rig.effects.length}`)
       case 'answer': return this.#answer(step.how)
     }
+  }
+
+  #push(id: string, who: string, words: string): void {
+    if (this.preset === 'telegram') this.rig.push(words, { message_id: id })
+    else this.rig[this.preset](who, words, { message_id: id })
+  }
+
+  #replay(): void {
+    const letter = this.rig.deadLetters().findLast(({ direction }) => direction === 'outbound')
+    if (letter !== undefined) this.rig.replay(letter)
   }
 
   #ack({ back, status }: Extract<Act, { act: 'ack' }>): void {
@@ -73,15 +93,15 @@ class Story {
   }
 }
 
-t.test('every push and every final ends once, and what has not ended is pending', async (t) => {
-  fc.assert(fc.property(fc.array(acts, { minLength: 1, maxLength: 80 }), (steps) => {
-    const story = new Story()
+for (const preset of PRESETS) t.test(`every push and every final ends once, and what has not ended is pending (${preset})`, async (t) => {
+  fc.assert(fc.property(fc.array(acts, { minLength: 1, maxLength: 80, size: 'max' }), (steps) => {
+    const story = new Story(preset)
     for (const step of steps) {
       story.play(step)
       if (story.rig.channel.inFlight.size > 1) throw new Error('more in flight than the window allows')
     }
     const count = (direction: string) => ({
-      received: story.rigs.reduce((sum, rig) => sum + rig.of('received').filter((effect) => effect.direction === direction).length, 0),
+      received: story.rigs.reduce((sum, rig) => sum + [...rig.of('received'), ...rig.of('replayed')].filter((effect) => effect.direction === direction).length, 0),
       ended: story.rigs.reduce((sum, rig) => sum + rig.ended.filter((effect) => effect.direction === direction && effect.inLedger).length, 0),
     })
     const { channel } = story.rig
@@ -95,9 +115,9 @@ t.test('every push and every final ends once, and what has not ended is pending'
   t.pass('2000 schedules')
 })
 
-t.test('no part of a final is called twice, unless the connector said that it was certainly not sent', async (t) => {
-  fc.assert(fc.property(fc.array(acts, { minLength: 1, maxLength: 80 }), (steps) => {
-    const story = new Story()
+for (const preset of PRESETS) t.test(`no part of a final is called twice, unless the connector said that it was certainly not sent (${preset})`, async (t) => {
+  fc.assert(fc.property(fc.array(acts, { minLength: 1, maxLength: 80, size: 'max' }), (steps) => {
+    const story = new Story(preset)
     const called = new Map<string, number>()
     const refused = new Map<string, number>()
     for (const step of steps) {
@@ -132,7 +152,7 @@ t.test('no part of a final is called twice, unless the connector said that it wa
 })
 
 t.test('messages of a channel are first transmitted in the order of their pushes', async (t) => {
-  fc.assert(fc.property(fc.array(acts, { minLength: 1, maxLength: 60 }), (steps) => {
+  fc.assert(fc.property(fc.array(acts, { minLength: 1, maxLength: 60, size: 'max' }), (steps) => {
     const story = new Story()
     for (const step of steps) if (step.act !== 'restart') story.play(step)
     const firsts = story.rig.transmits.filter(({ cause }, index, all) => cause === null && all.findIndex((other) => other.seq === story.rig.transmits[index]?.seq) === index).map(({ seq }) => seq)

@@ -1,6 +1,7 @@
 /** Ann and Bob write to one channel: each answer goes to whom the turn rules say (DESIGN §4 Turns). */
 import t from 'tap'
 import { LINK, Rig, type RigOptions } from '../helper/channel-rig.js'
+import { newFlushGate } from '../../src/core/flush.js'
 import type { LinkId } from '../../src/protocol/ids.js'
 
 const MINUTE = 60_000
@@ -168,6 +169,18 @@ t.test('the gateway is restarted mid-turn: the answer still goes to Ann, and Bob
   rig.activity('idle')
   t.equal(rig.transmits.length, 1)
   t.strictSame(ends(rig), ['certain'])
+})
+
+t.test('a restart before the ack: the answer may come before the channel has its place to flush', async (t) => {
+  const before = people()
+  before.wechat('ann', 'from ann')
+  before.wechat('bob', 'from bob')
+  const rig = new Rig({ preset: 'wechat', store: new Map(before.store), now: before.now })
+  Object.assign(rig.shared, { gate: newFlushGate(0) })
+  rig.open()
+  t.equal(rig.transmits.length, 0)
+  answer(rig, 'f1', 'to ann')
+  t.strictSame(sent(rig), ['ann: to ann'])
 })
 
 t.test('a restart between the end of one turn and the next', async (t) => {
@@ -502,4 +515,52 @@ t.test('a lost ack after an idle: what may have been taken keeps the turn', asyn
     answer(rig, 'f1', 'to two')
     t.strictSame(sent(rig), ['ann: to two'])
   }
+})
+
+/** Bob has been answered, Ann's message has been transmitted: a final before she is accepted may be about anything. */
+function transmittedAfterBob(): Rig {
+  const rig = people()
+  rig.wechat('bob', 'from bob')
+  run(rig, 'f0', 'to bob')
+  rig.wechat('ann', 'from ann')
+  return rig
+}
+
+const NOBODY = 'pkt_f1 rejected no_reply_target false'
+
+t.test('a refusal that comes after the ack timeout is a rejection all the same', async (t) => {
+  const rig = transmittedAfterBob()
+  const first = rig.lastTransmit()
+  rig.pass(30_000)
+  rig.reject(first, 'channel_busy', true)
+  rig.final('f1', 'about something else')
+  t.equal(rig.answers.at(-1), NOBODY)
+})
+
+t.test('an error that answers a transmission says that it was not taken', async (t) => {
+  const rig = transmittedAfterBob()
+  rig.event({ type: 'error_answered', replyTo: rig.lastTransmit().packetId, code: 'internal_error' })
+  rig.final('f1', 'about something else')
+  t.equal(rig.answers.at(-1), NOBODY)
+})
+
+t.test('what was refused in an earlier turn stays refused in the next, until it is accepted', async (t) => {
+  const rig = people()
+  rig.wechat('bob', 'from bob')
+  run(rig, 'f0', 'to bob')
+  rig.wechat('ann', 'one')
+  rig.wechat('ann', 'two')
+  accept(rig)
+  rig.reject(rig.lastTransmit(), 'channel_busy', true)
+  rig.activity('thinking')
+  answer(rig, 'f2', 'to one')
+  rig.activity('idle')
+  t.strictSame(ends(rig), ['certain', 'certain'])
+  rig.pass(1_000)
+  t.equal(rig.lastTransmit().cause, 'busy', 'it has opened a turn of its own')
+  rig.final('f1', 'about something else')
+  t.equal(rig.answers.at(-1), NOBODY)
+  accept(rig)
+  answer(rig, 'f3', 'to two')
+  t.strictSame(sent(rig), ['bob: to bob', 'ann: to one', 'ann: to two'])
 })

@@ -2,7 +2,7 @@
 import { step } from '../../src/core/channel.js'
 import { newDeltaCache } from '../../src/core/delta.js'
 import type { Effect, Ended, Transmit } from '../../src/core/effect.js'
-import type { ChannelEvent } from '../../src/core/event.js'
+import type { ChannelEvent, FinalFile } from '../../src/core/event.js'
 import { newFlushGate } from '../../src/core/flush.js'
 import { restoreInbound, restoreOutbound } from '../../src/core/load.js'
 import { restoreTurn } from '../../src/core/turn.js'
@@ -16,6 +16,8 @@ import { cardTools } from '../../src/translate/reply-target.js'
 import { translatePush } from '../../src/translate/message-push.js'
 import { digest } from '../../src/translate/conversation.js'
 import type { Preset } from '../../src/translate/preset.js'
+
+const PRESETS = loadPresets()
 
 export const T0 = Date.UTC(2026, 0, 1)
 export const LINK = 'link_1' as LinkId
@@ -36,6 +38,8 @@ export interface RigOptions {
   readonly store?: Map<string, unknown>
   readonly now?: number
   readonly maxPendingBytes?: number
+  /** Whether files are carried; they are. */
+  readonly files?: boolean
 }
 
 export class Rig {
@@ -46,20 +50,22 @@ export class Rig {
   now: number
   nextAt = Infinity
   holdCommits: boolean
+  readonly files: boolean
   readonly #held: { changes: readonly Change[]; then: ChannelEvent | null }[] = []
   #number = 0
 
   constructor(options: RigOptions = {}, id = 'cch_1') {
-    const preset = loadPresets().get(options.preset ?? 'telegram')
+    const preset = PRESETS.get(options.preset ?? 'telegram')
     if (preset === undefined) throw new Error('no such preset')
     this.now = options.now ?? T0
     this.holdCommits = options.holdCommits ?? false
+    this.files = options.files ?? true
     this.store = options.store ?? new Map()
     this.channel = newChannel(id as ChannelId)
     this.channel.legacyOpen = true
     this.shared = {
       limits: { ...LIMITS, ...options.limits }, dialect: { preset: { ...preset, ...options.overrides }, tools: cardTools(null) },
-      budget: { usedBytes: 0, maxBytes: options.maxPendingBytes ?? 2 ** 28 }, gate: newFlushGate(50), deltas: newDeltaCache(), run: 'run1', nextSeq: 1, nextDeadLetter: 0, jitterSeed: 1,
+      budget: { usedBytes: 0, maxBytes: options.maxPendingBytes ?? 2 ** 28 }, gate: newFlushGate(50), deltas: newDeltaCache(), fileLink: null, run: 'run1', nextSeq: 1, nextDeadLetter: 0, jitterSeed: 1,
     }
     if (options.store !== undefined) this.#restore()
   }
@@ -98,7 +104,7 @@ export class Rig {
       sender_id: '77', sender_name: 'Sam', raw_text: text, create_time_ms: this.now, reply: { tool_id: 'telegram_message_send' }, ...more,
     }
     const push = translatePush(payload, {
-      preset: this.shared.dialect.preset, rules: { accept: 'all', commands: 'private', senderLine: 'off' }, tools: this.shared.dialect.tools, now: this.now, freshId: () => 'fresh',
+      preset: this.shared.dialect.preset, rules: { accept: 'all', commands: 'private', senderLine: 'off' }, tools: this.shared.dialect.tools, now: this.now, files: this.files, freshId: () => 'fresh',
     })
     const bytes = push.kind === 'not_forwarded' ? 0 : Buffer.byteLength(push.body.text)
     this.event({ type: 'pushed', push, bytes, takenAt: this.now })
@@ -142,10 +148,10 @@ export class Rig {
     this.ack(transmit, { status: 'rejected', code, retryable, saidRetryable: retryable, protocolFault: false })
   }
 
-  final(messageId: string, text: string, packetId = `pkt_${messageId}`, files = 0): void {
+  final(messageId: string, text: string, packetId = `pkt_${messageId}`, files: readonly FinalFile[] = []): void {
     this.event({
       type: 'final_received',
-      final: { from: { link: LINK, as: this.channel.id, packetId: packetId as PacketId }, messageId: messageId as MessageId, text, files, contentHash: digest([text]) },
+      final: { from: { link: LINK, as: this.channel.id, packetId: packetId as PacketId }, messageId: messageId as MessageId, text, files, contentHash: digest([text, ...files.map(({ stored }) => stored?.filename ?? '')]) },
     })
   }
 
@@ -207,7 +213,7 @@ export class Rig {
         return
       case 'received': case 'transmit': case 'answer': case 'invoke': case 'reopen': case 'trim_completed': case 'wake': case 'ack_orphaned':
       case 'ack_fault': case 'ack_latency': case 'auth_doubtful': case 'ended':
-      case 'replayed': case 'turn_ended': case 'refuse': case 'typing': case 'deviation': case 'overflow':
+      case 'replayed': case 'turn_ended': case 'refuse': case 'typing': case 'deviation': case 'overflow': case 'fetch_files': case 'refresh_files': case 'upload':
         return
     }
   }

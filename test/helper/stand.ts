@@ -41,6 +41,8 @@ export interface StandOptions {
   readonly config?: string
   /** YAML of further keys of the connector, indented by four spaces. */
   readonly connectorConfig?: string
+  /** YAML of further connectors, each a list item indented by two spaces. */
+  readonly connectors?: string
   /** `memory:` or `lmdb` (in the stand's folder). */
   readonly store?: 'memory' | 'lmdb'
   /** What the store is wrapped in. */
@@ -55,6 +57,11 @@ export interface Teardown {
 export async function stand(t: Teardown, options: StandOptions = {}): Promise<Stand> {
   const folder = await mkdtemp(join(tmpdir(), 'xig-stand-'))
   const connector = await startSimConnector({ kind: options.kind ?? 'telegram', dialect: options.dialect ?? '1.0', apiKey: CONNECTOR_KEY })
+  // Also where what follows fails.
+  t.teardown(async () => {
+    if (connector.running) await connector.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
   const logs: Record<string, unknown>[] = []
   let text = ''
   const destination = new Writable({
@@ -149,5 +156,6 @@ function configText(options: StandOptions, connectorUrl: string, folder: string)
     `    url: ${connectorUrl}`,
     `    api_key: "${CONNECTOR_KEY}"`,
     options.connectorConfig ?? '',
+    options.connectors ?? '',
   ].join('\n')
 }

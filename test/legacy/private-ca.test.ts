@@ -25,7 +25,7 @@ async function reached(t: { teardown(end: () => unknown): void }, ca: string | n
   const clock = systemClock()
   const http = new UndiciLegacyHttp({ endpoint, clock })
   const { main } = connectorLinks({
-    endpoint, clock, supportedProfiles: [], toolLinks: 0, outboundWaitMs: 1_000, random: () => 0,
+    endpoint, clock, supportedProfiles: () => [], toolLinks: 0, outboundWaitMs: 1_000, random: () => 0,
     hello: () => ({ cardId: 'im.example' as ConnectorCardId, connectorId: '' }),
   }, {
     onUp: () => seen.add('up'),

@@ -43,7 +43,7 @@ export async function rig(t: Teardown, fake: FakeOptions = {}, options: RigOptio
   const { maxFrameBytes = 16 * 1024 * 1024, apiKey = 'key-of-the-connector', ...rest } = options
   const links = connectorLinks({
     endpoint: { baseUrl: connector.url, apiKey, ca: null, maxFrameBytes },
-    supportedProfiles: ['xagent.im.v1'],
+    supportedProfiles: () => ['xagent.im.v1'],
     hello: () => ({ cardId: 'im.example' as ConnectorCardId, connectorId: '' as LegacyConnectorId }),
     toolLinks: 0,
     outboundWaitMs: 20_000,

@@ -122,3 +122,15 @@ void t.test('refuses to invent a message for a channel where nobody is signed in
   const connector = await running(t)
   t.throws(() => connector.push('cch_nobody', { text: 'x' }), /nobody is signed in/)
 })
+
+void t.test('WeChat pushes the bot\'s own, unfinished and recalled messages like a user\'s', async (t) => {
+  const connector = await running(t, { kind: 'wechat' })
+  const { xagent, channelId } = await signedIn(t, connector)
+  for (const state of ['own', 'unfinished', 'recalled'] as const) connector.push(channelId, { text: state, state })
+  await xagent.events.waitFor('packet', (packet) => isPush(packet) && packet.payload?.['raw_text'] === 'recalled')
+  t.match(xagent.events.all('packet').filter(isPush).map(({ payload }) => payload), [
+    { message_type: 2, message_state: 2, raw_message: { message_type: 2 } },
+    { message_type: 1, message_state: 1, raw_message: { message_state: 1 } },
+    { message_type: 1, message_state: 2, raw_message: { delete_time_ms: Number } },
+  ])
+})

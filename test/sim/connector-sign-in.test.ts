@@ -92,3 +92,27 @@ void t.test('sign-ins can be scripted: an expiry, and an error that carries a to
   const refused = await start(other, unbound.channelId, 'telegram_bot_binding')
   t.match(refused.error, { code: 'auth_start_failed', message: /AAinvented/ })
 })
+
+void t.test('a WeChat account that is signed in on a second channel leaves the first, without a packet', async (t) => {
+  const connector = await running(t, { kind: 'wechat' })
+  const xagent = await client(t, connector)
+  const [first, second] = [await xagent.openChannel(), await xagent.openChannel()]
+  connector.signIn(first.channelId, { account: 'the shop' })
+  const before = xagent.events.all('packet').length
+  connector.scriptSignIn(['authenticated'], 'the shop')
+  const started = await start(xagent, second.channelId, 'wechat_qr_login')
+  await look(xagent, second.channelId, started.payload?.['auth_session_id'])
+  t.same(connector.channels().map(({ signedIn }) => signedIn), [false, true])
+  t.same(xagent.events.all('packet').slice(before).map(({ type }) => type), ['auth.start.ack', 'auth.status.ack'])
+  const descriptor = await xagent.request('connection.descriptor.get', first.channelId, {})
+  t.match(descriptor.payload, { connection_descriptor: { connection: { status: 'created' } } })
+  connector.signIn(second.channelId, { account: 'the owner' })
+  t.same(connector.channels().map(({ signedIn }) => signedIn), [false, true], 'another account moves nobody')
+})
+
+void t.test('a Feishu app may be signed in on two channels', async (t) => {
+  const connector = await running(t, { kind: 'feishu' })
+  const xagent = await client(t, connector)
+  for (let i = 0; i < 2; i += 1) connector.signIn((await xagent.openChannel()).channelId, { account: 'the shop' })
+  t.same(connector.channels().map(({ signedIn }) => signedIn), [true, true])
+})

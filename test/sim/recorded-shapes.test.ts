@@ -16,7 +16,7 @@ const BESIDES: Readonly<Record<string, Omit<UserMessage, 'text'>>> = {
   'push: group, bot mentioned': { group: true },
   'push: group image': { group: true, files: [{ type: 'image' }] },
   'push: group, bare mention': { group: true },
-  "push: the bot's own message": { fields: { message_type: 2 } },
+  "push: the bot's own message": { state: 'own' },
 }
 /** The connector's own wording for a file that it could not fetch; the simulated one has no files to fetch. */
 const NOT_PLAYED = 'push: media that could not be fetched'

@@ -39,3 +39,18 @@ t.test('tools that need a reply reference, and hidden ones, are not shown', asyn
   const wechat = projectCard({ connector_card_id: 'im.wechat', tools: [{ tool_id: 'wechat_typing' }] }, { preset: presetOf('wechat'), build: {}, apiKeyRequired: false, files: false, skill: null })
   t.equal(wechat?.tools.size, 0)
 })
+
+t.test('a connector that speaks v2 loses nothing that was written for v2', async (t) => {
+  const tool = { tool_id: 'send', title: 'Reply', description: V1, input_schema: { type: 'object', properties: { file_ref: { type: 'string', description: V1 }, reply_token: { type: 'string' }, connector_card_id: { type: 'string' } }, required: ['reply_token', 'connector_card_id'] } }
+  const legacy = { connector_card_id: 'im.any', supports: { profiles: ['xagent.im.v1', 'xagent.im.v2'] }, tools: [tool] }
+  const card = projectCard(legacy, { preset: presetOf('generic'), build: {}, apiKeyRequired: false, files: false, skill: null })
+  t.equal(card?.spoken, 'xagent.im.v2')
+  t.strictSame(card?.card['tools'], [{
+    tool_id: 'send', profile: 'xagent.im.v2', title: 'Reply', description: V1, related_skill_ids: ['connector-im-any'],
+    input_schema: {
+      type: 'object', properties: { file_ref: { type: 'string', description: V1 }, reply_token: { type: 'string' }, connector_channel_id: { type: 'string' } },
+      required: ['reply_token', 'connector_channel_id'],
+    },
+  }])
+  t.equal(projectedTool({})?.toolId, 'look')
+})

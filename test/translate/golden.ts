@@ -52,7 +52,7 @@ export function presetOf(name: string): Preset {
 export function contextOf(connector: Connector, rules: Partial<InboundRules> = {}): TranslationContext {
   return {
     preset: presetOf(connector), rules: { accept: 'all', commands: 'private', senderLine: 'off', ...rules },
-    tools: cardTools(recordedBody(connector, 'card')), now: NOW, freshId: () => 'fresh',
+    tools: cardTools(recordedBody(connector, 'card')), now: NOW, files: true, freshId: () => 'fresh',
   }
 }
 
@@ -93,9 +93,11 @@ export function checkOutcomes(t: Test, connector: Connector, proof: ReplyProof):
   })
 }
 
-/** The payload that crosses; null where nothing does. */
+/** The payload that crosses, its files remembered as `file_1`, `file_2`, …; null where nothing does. */
 export function northbound(push: TranslatedPush): JsonObject | null {
-  return push.kind === 'message' ? messagePayload({ messageId: push.messageId, text: push.body.text, createdAt: push.createdAt }) : null
+  if (push.kind !== 'message') return null
+  const files = push.body.files.map((file, index) => ({ ...file, ref: `file_${index + 1}` }))
+  return messagePayload({ messageId: push.messageId, text: push.body.text, createdAt: push.createdAt, files })
 }
 
 /** The call that would answer a push, in the form of a golden pair. */

@@ -59,7 +59,7 @@ t.test('a push: of all that it holds only the words cross, and a name that peopl
   fc.assert(fc.property(payloads, anyPreset, (payload, preset) => {
     // Connectors of other kinds repeat one id in both fields.
     const push = translatePush(preset.name === 'wechat' ? payload : { ...payload, sender_name: idOnce(payload, 'sender_name'), display_name: idOnce(payload, 'display_name') }, {
-      preset, rules: { accept: 'all', commands: 'all', senderLine: 'groups' }, tools: new Map(), now: NOW, freshId: () => 'fresh',
+      preset, rules: { accept: 'all', commands: 'all', senderLine: 'groups' }, tools: new Map(), now: NOW, files: true, freshId: () => 'fresh',
     })
     if (push.kind === 'message') crossed += 1
     clean(northbound(push))

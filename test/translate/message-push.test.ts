@@ -12,7 +12,7 @@ const NOW = Date.UTC(2026, 0, 1)
 function translate(payload: Record<string, unknown>, more: { preset?: string; overrides?: Partial<Preset>; rules?: Partial<InboundRules> } = {}): TranslatedPush {
   return translatePush({ profile: 'xagent.im.v1', event_kind: 'im.message.received', message_id: '1', ...payload }, {
     preset: { ...presets.get(more.preset ?? 'generic')!, ...more.overrides }, rules: { accept: 'all', commands: 'private', senderLine: 'off', ...more.rules },
-    tools: new Map(), now: NOW, freshId: () => 'fresh',
+    tools: new Map(), now: NOW, files: true, freshId: () => 'fresh',
   })
 }
 const textOf = (push: TranslatedPush): string => (push.kind === 'message' ? push.body.text : `(${push.kind})`)
@@ -98,8 +98,8 @@ t.test('commands cross only from where they are allowed', async (t) => {
 
 t.test('both dialects of file lists, null items and missing references', async (t) => {
   const files = (payload: object) => { const push = translate({ raw_text: 'x', ...payload }); return push.kind === 'message' ? push.body.files : [] }
-  t.match(files({ files: [{ type: 'audio', file_ref: 'f1', mime_type: 'audio/ogg', byte_size: 7 }] }), [{ type: 'audio', legacyRef: 'f1', mimeType: 'audio/ogg', byteSize: 7, state: 'lost' }])
-  t.match(files({ media: [null, { media_type: 'image', media_ref: 'm1', content_type: '' }, { type: 'sticker', media_ref: 'm2' }, {}] }), [{ type: 'image', legacyRef: 'm1', mimeType: null }, { type: 'file', legacyRef: 'm2' }])
+  t.match(files({ files: [{ type: 'audio', file_ref: 'f1', mime_type: 'audio/ogg', byte_size: 7 }] }), [{ type: 'audio', sourceUrl: '/files/refs/f1', mimeType: 'audio/ogg', byteSize: 7, state: 'preparing', ref: null }])
+  t.match(files({ media: [null, { media_type: 'image', media_ref: 'm1', content_type: '' }, { type: 'sticker', media_ref: 'm2' }, {}] }), [{ type: 'image', sourceUrl: '/media/refs/m1', mimeType: null }, { type: 'file', sourceUrl: '/media/refs/m2' }])
   t.equal(files({ media_refs: [{ media_ref: 'm3' }] }).length, 1)
 })
 
@@ -112,7 +112,7 @@ t.test('a lone surrogate in the words is replaced, and counted', async (t) => {
 t.test('generic takes tool and reply_ref from the push, else the Card\'s only text tool, else nothing', async (t) => {
   const tools = new Map([['send', { required: ['text', 'connector_channel_id'], declared: [] }], ['reply', { required: ['reply_ref', 'text'], declared: [] }]])
   const target = (payload: object, from = tools) => {
-    const push = translatePush({ event_kind: 'im.message.received', message_id: '1', raw_text: 'x', ...payload }, { preset: presets.get('generic')!, rules: { accept: 'all', commands: 'all', senderLine: 'off' }, tools: from, now: NOW, freshId: () => '' })
+    const push = translatePush({ event_kind: 'im.message.received', message_id: '1', raw_text: 'x', ...payload }, { preset: presets.get('generic')!, rules: { accept: 'all', commands: 'all', senderLine: 'off' }, tools: from, now: NOW, files: true, freshId: () => '' })
     return push.kind === 'message' ? push.target : null
   }
   t.match(target({ reply: { tool_id: 'reply', reply_ref: 'r1' } }), { tool: 'reply', arguments: { reply_ref: 'r1' }, perMessage: true })
@@ -126,7 +126,7 @@ t.test('translation is total, and only v2 fields cross (v2 §3, §5)', async (t)
   const secret = fc.constantFrom('session_id', 'user_connector_id', 'user_id', 'connector_id', 'role', 'context_token', 'raw_message', 'reply_ref', '__proto__', 'constructor')
   const payloads = fc.dictionary(fc.oneof(fc.constantFrom('raw_text', 'text', 'message_id', 'event_kind', 'create_time_ms', 'media', 'files', 'reply', 'chat_id', 'sender_id', 'chat_type'), secret, fc.string()), fc.anything(), { maxKeys: 12 })
   fc.assert(fc.property(payloads, fc.constantFrom('generic', 'telegram'), (payload, preset) => {
-    const push = translatePush(payload, { preset: presets.get(preset)!, rules: { accept: 'all', commands: 'private', senderLine: 'groups' }, tools: new Map(), now: NOW, freshId: () => 'fresh' })
+    const push = translatePush(payload, { preset: presets.get(preset)!, rules: { accept: 'all', commands: 'private', senderLine: 'groups' }, tools: new Map(), now: NOW, files: true, freshId: () => 'fresh' })
     if (push.kind !== 'message') return
     const crossed = messagePayload({ messageId: push.messageId, text: push.body.text, createdAt: push.createdAt })
     t.strictSame(Object.keys(crossed).sort(), ['created_at', 'message_id', 'text'])

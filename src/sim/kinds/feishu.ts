@@ -28,6 +28,7 @@ export const feishu: ConnectorKind = {
   notAuthenticated: 'channel is not bound to an authenticated Feishu chat',
   unknownTool: (toolId) => `unsupported tool: ${toolId}`,
   forgetsLostToken: false,
+  movesAccount: false,
   signIn: {
     flowId: 'feishu_qr_create_app',
     form: false,

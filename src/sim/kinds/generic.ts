@@ -53,6 +53,7 @@ export const generic: ConnectorKind = {
   notAuthenticated: 'channel is not signed in',
   unknownTool: (toolId) => `unknown tool_id: ${toolId}`,
   forgetsLostToken: false,
+  movesAccount: false,
   signIn: {
     flowId: 'example_login',
     form: true,

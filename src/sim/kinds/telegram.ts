@@ -19,6 +19,7 @@ export const telegram: ConnectorKind = {
   notAuthenticated: 'channel is not bound to an authenticated Telegram chat',
   unknownTool: (toolId) => `unknown tool_id: ${toolId}`,
   forgetsLostToken: false,
+  movesAccount: false,
   signIn: {
     flowId: 'telegram_bot_binding',
     form: true,

@@ -26,6 +26,7 @@ export const wechat: ConnectorKind = {
   notAuthenticated: 'channel is not bound to an authenticated target user',
   unknownTool: (toolId) => `unknown tool_id: ${toolId}`,
   forgetsLostToken: true,
+  movesAccount: true,
   signIn: {
     flowId: 'wechat_qr_login',
     form: false,
@@ -63,6 +64,10 @@ export const wechat: ConnectorKind = {
     const groupId = typeof message.group === 'string' ? message.group : inGroup ? 'g_family@im.chatroom' : ''
     const number = account.nextNumber++
     const words = message.text.trim()
+    const states = {
+      ...(message.state === 'own' && { message_type: 2 }),
+      ...(message.state === 'unfinished' && { message_state: 1 }),
+    }
     const time = message.createTimeMs ?? now
     const facts = {
       context_token: `ctx-${sender}-${randomBytes(4).toString('hex')}`,
@@ -73,6 +78,7 @@ export const wechat: ConnectorKind = {
       ...textPush,
       ...wrapped({ from: name === '' ? sender : name, platform: 'wechat', words, files: media.length, tool: 'wechat_message_send' }),
       ...facts,
+      ...states,
       account_hint: account.accountHint,
       display_name: name,
       from: sender,
@@ -82,11 +88,12 @@ export const wechat: ConnectorKind = {
       raw_message: {
         ...objectField(textPush, 'raw_message'),
         ...facts,
+        ...states,
+        ...(message.state === 'recalled' && { delete_time_ms: now }),
         from_user_id: sender,
         ...(groupId !== '' && { group_id: groupId }),
         item_list: [{ text_item: { text: words }, type: 1 }],
         ...(name !== '' && { display_name: name }),
-        ...(message.fields?.['message_type'] !== undefined && { message_type: message.fields['message_type'] }),
         // It goes without one where the payload's is empty.
         message_id: message.messageId === '' ? undefined : number,
       },

@@ -1,0 +1,130 @@
+/**
+ * Files that people sent: copied from the connector at receipt, or remembered to be fetched when xAgent asks (DESIGN §3 Files).
+ * A message waits for its files at most `files.fetch_timeout`; one that cannot be had is left out, and said so.
+ */
+import { inboundBodyKey, type FileItem, type MessageBody } from '../core/record.js'
+import type { Entry } from './channel-table.js'
+import type { RouteContext, RouteFiles } from './context.js'
+
+/** Downloads of one route at the same time. */
+const MAX_DOWNLOADS = 8
+const FIRST_RETRY_MS = 500
+const MAX_RETRY_MS = 5_000
+
+interface Job {
+  readonly entry: Entry
+  readonly seq: number
+  readonly until: number
+  items: FileItem[]
+}
+
+export class FileFetcher {
+  readonly #jobs = new Map<number, Job>()
+  readonly #stop = new AbortController()
+  readonly #line: (() => void)[] = []
+  #running = 0
+
+  constructor(
+    private readonly context: RouteContext,
+    private readonly files: RouteFiles,
+    /** Every file of the message is there or lost; `lost` names why, one entry for each lost one. */
+    private readonly onSettled: (entry: Entry, seq: number, lost: readonly string[]) => void,
+  ) {}
+
+  /** A message was taken over, or loaded, with files that are still to be had. */
+  fetch(entry: Entry, seq: number): void {
+    if (this.#jobs.has(seq)) return
+    const job: Job = { entry, seq, until: this.context.now() + this.files.fetchTimeoutMs, items: [] }
+    this.#jobs.set(seq, job)
+    this.#settle(job).catch((error: unknown) => {
+      this.context.log.error({ err: error, seq }, 'the files of a message could not be settled')
+    }).finally(() => this.#jobs.delete(seq))
+  }
+
+  /** The connector pushed the message again: what is not there yet comes from the new references. */
+  refresh(seq: number, fresh: readonly FileItem[]): void {
+    const job = this.#jobs.get(seq)
+    if (job === undefined) return
+    job.items = job.items.map((item, index) => (item.state === 'preparing' ? { ...item, sourceUrl: fresh[index]?.sourceUrl ?? item.sourceUrl } : item))
+  }
+
+  /** Nothing is fetched any more; what was not settled is fetched by the next run. */
+  stop(): void {
+    this.#stop.abort()
+    for (const go of this.#line.splice(0)) go()
+  }
+
+  async #settle(job: Job): Promise<void> {
+    const { commits } = this.context
+    const body = (await commits.read('body', inboundBodyKey(job.seq))) as MessageBody | undefined
+    if (body === undefined) return
+    job.items = [...body.files]
+    await Promise.all(job.items.map((_, index) => this.#one(job, index)))
+    if (this.#stop.signal.aborted || this.#gone(job)) return
+    const settled: MessageBody = { text: body.text, files: job.items }
+    const lost = job.items.flatMap(({ lostBy }) => lostBy ?? [])
+    commits.push([{ op: 'put', kind: 'body', key: inboundBodyKey(job.seq), value: settled }], () => this.onSettled(job.entry, job.seq, lost))
+  }
+
+  async #one(job: Job, index: number): Promise<void> {
+    for (let attempt = 1; job.items[index]?.state === 'preparing'; attempt += 1) {
+      const item = job.items[index]
+      const result = this.files.inbound === 'lazy' ? await this.#remembered(job, item) : await this.#copied(job, item)
+      if (this.#stop.signal.aborted || this.#gone(job)) return
+      if ('item' in result) return void job.items.splice(index, 1, result.item)
+      const wait = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (attempt - 1))
+      if (!result.retry || this.context.now() + wait >= job.until) {
+        this.context.metrics.deviations(['file_lost'])
+        this.context.log.warn({ channelId: job.entry.id, seq: job.seq, file: index + 1, code: result.code }, 'a file could not be had from the connector')
+        return void job.items.splice(index, 1, { ...item, state: 'lost', lostBy: result.code })
+      }
+      await this.#passed(wait)
+    }
+  }
+
+  async #remembered(job: Job, item: FileItem): Promise<{ item: FileItem } | { code: string; retry: boolean }> {
+    const remembered = await this.files.store.remember(this.#factsOf(job, item), item.sourceUrl)
+    return { item: { ...item, state: 'ready', ref: remembered.ref, filename: remembered.filename, expiresAt: remembered.expiresAt } }
+  }
+
+  async #copied(job: Job, item: FileItem): Promise<{ item: FileItem } | { code: string; retry: boolean }> {
+    await this.#place()
+    const late = new AbortController()
+    const cancel = this.context.clock.timer(Math.max(0, job.until - this.context.now()), () => late.abort())
+    const abort = AbortSignal.any([this.#stop.signal, late.signal])
+    try {
+      const download = await this.files.transfers.download(item.sourceUrl, abort)
+      if (!download.ok) return download.error
+      const stored = await this.files.store.receive(download.value.body, this.#factsOf(job, item), { signal: abort })
+      if (!stored.ok) return { code: stored.error.code, retry: stored.error.code === 'upload_aborted' || stored.error.code === 'file_unreadable' }
+      const { ref, type, filename, mimeType, byteSize, expiresAt } = stored.value
+      return { item: { ...item, state: 'ready', ref, type, filename, mimeType, byteSize, expiresAt } }
+    } finally {
+      cancel()
+      this.#leave()
+    }
+  }
+
+  #factsOf({ entry }: Job, item: FileItem) {
+    return { route: this.context.settings.name, channelId: entry.id, kind: 'inbound' as const, filename: item.filename, claimedMime: item.mimeType, claimedType: item.type }
+  }
+
+  /** Whether the message has ended meanwhile. */
+  #gone({ entry, seq }: Job): boolean {
+    return !entry.channel.bySeq.has(seq)
+  }
+
+  async #place(): Promise<void> {
+    if (this.#running >= MAX_DOWNLOADS) await new Promise<void>((resolve) => this.#line.push(resolve))
+    this.#running += 1
+  }
+
+  #leave(): void {
+    this.#running -= 1
+    this.#line.shift()?.()
+  }
+
+  #passed(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.context.clock.timer(ms, resolve))
+  }
+}

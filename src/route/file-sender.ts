@@ -1,0 +1,40 @@
+/** Files on their way to a person: uploaded to the connector when their step's turn comes (DESIGN §5). */
+import type { UploadResult } from '../core/event.js'
+import type { LegacyFiles, TransferFailure } from '../legacy/files.js'
+import { err, type Result } from '../protocol/errors.js'
+import type { Entry } from './channel-table.js'
+import type { RouteContext, RouteFiles } from './context.js'
+
+export class FileSender {
+  constructor(
+    private readonly context: RouteContext,
+    private readonly files: RouteFiles,
+  ) {}
+
+  /** Uploads one step's file. Nothing has reached the person yet, so a failure is never in doubt. */
+  async step(entry: Entry, ref: string, fields: Readonly<Record<string, string>>): Promise<UploadResult> {
+    const sent = await this.upload(entry, ref, fields)
+    if (sent.ok) return { ok: true, ref: sent.value }
+    this.context.log.warn({ channelId: entry.id, code: sent.error.code, retry: sent.error.retry }, 'a file could not be uploaded to the connector')
+    return { ok: false, temporary: sent.error.retry, code: sent.error.code }
+  }
+
+  /** Uploads a file of this channel and answers the connector's reference of it. */
+  async upload(entry: Entry, ref: string, fields: Readonly<Record<string, string>> = {}): Promise<Result<string, TransferFailure>> {
+    const file = this.files.store.find(ref)
+    if (file === undefined || file.channelId !== entry.id || file.route !== this.context.settings.name) return err({ code: 'file_not_available', retry: false })
+    const abort = new AbortController()
+    const cancel = this.context.clock.timer(this.context.settings.toolTimeoutMs, () => abort.abort())
+    try {
+      const body = this.files.store.bytes(ref)
+      return await this.files.transfers.upload(this.#path(), entry.legacyId, { body, byteSize: file.byteSize, filename: file.filename, mimeType: file.mimeType }, fields, abort.signal)
+    } finally {
+      cancel()
+    }
+  }
+
+  /** 1.0 connectors name no protocol version, and call files media. */
+  #path(): Parameters<LegacyFiles['upload']>[0] {
+    return typeof this.context.facts.legacyCard?.['protocol_version'] === 'string' ? '/files/uploads' : '/media/uploads'
+  }
+}
