@@ -5,6 +5,9 @@ import type { Budget } from './core/state.js'
 import { choosePreset } from './config/preset-file.js'
 import { serveProblems } from './config/load.js'
 import type { ConnectorConfig, GatewayConfig } from './config/schema.js'
+import { FileStore } from './files/file-store.js'
+import { sweepRegularly } from './files/sweeping.js'
+import { LegacyFiles } from './legacy/files.js'
 import { UndiciLegacyHttp } from './legacy/http.js'
 import { startAdminServer, type AdminServer } from './ops/admin-server.js'
 import type { BuildInfo } from './ops/build-info.js'
@@ -13,7 +16,7 @@ import { listenerLog } from './ops/listener-log.js'
 import { createLogger, type Logger } from './ops/logger.js'
 import { Metrics } from './ops/metrics.js'
 import type { Catalog } from './protocol/catalog.js'
-import { ConfigError } from './protocol/errors.js'
+import { ConfigError, err, wireError } from './protocol/errors.js'
 import type { ConnectorCardId, RouteName } from './protocol/ids.js'
 import type { RouteSettings } from './route/context.js'
 import { OwnedRoute } from './route/owned-route.js'
@@ -58,10 +61,15 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     sync: config.storeSync, now: () => clock.wall(),
     onUnreadable: (kind, key) => log.error({ kind, key }, 'a stored record cannot be read and is set aside'),
   }), metrics, clock)
+  const files = await openFiles(config, clock, log).catch(async (error: unknown) => {
+    await store.close()
+    throw error
+  })
+  metrics.filesFrom(() => files.usage)
   const routes = new Map<RouteName, OwnedRoute>()
-  const opened: { xagent?: XagentServer; admin?: AdminServer } = {}
+  const opened: Opened = { stopSweeping: sweepRegularly(files, clock, config.retention.sweepIntervalMs, log) }
   try {
-    const shared: SharedParts = { options, clock, log, metrics, store, budget: { usedBytes: 0, maxBytes: config.limits.maxPendingBytes }, cards: new Map() }
+    const shared: SharedParts = { options, clock, log, metrics, store, files, budget: { usedBytes: 0, maxBytes: config.limits.maxPendingBytes }, cards: new Map() }
     for (const connector of config.connectors) {
       const route = buildRoute(connector, shared)
       routes.set(route.route.name, route)
@@ -69,21 +77,29 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     opened.xagent = await startXagentServer({
       ...config.listen, apiKeys: config.xagent.apiKeys, limits: config.limits, clock, newId: () => newId(''),
       route: (name) => routes.get(name as RouteName)?.route, observe: listenerLog(log, metrics),
+      files: { store: files, fetchRemote: async (file) => routes.get(file.route)?.route.fetchRemote(file) ?? err(wireError('file_not_available')) },
     })
     const notReady = async (): Promise<readonly string[]> => [...(await storeProblem(store)), ...[...routes.values()].flatMap((route) => route.notReady())]
     opened.admin = await startAdminServer({ ...config.admin, metrics, notReady, onError: (error) => log.error({ err: error }, 'an admin request failed') })
     await Promise.all([...routes.values()].map((route) => route.start()))
     const ports = { xagent: opened.xagent.port, admin: opened.admin.port }
     log.info({ ...ports, connectors: [...routes.keys()], version: build.version }, 'the gateway is listening')
-    return { ports, notReady, stop: (reason) => stop(reason, log, routes, opened, metrics, store) }
+    return { ports, notReady, stop: (reason) => stop(reason, log, routes, opened, metrics, store, files) }
   } catch (error) {
-    await stop('start failed', log, routes, opened, metrics, store)
+    await stop('start failed', log, routes, opened, metrics, store, files)
     throw error
   }
 }
 
+/** What was started so far. */
+interface Opened {
+  xagent?: XagentServer
+  admin?: AdminServer
+  readonly stopSweeping: () => void
+}
+
 async function stop(
-  reason: string, log: Logger, routes: ReadonlyMap<RouteName, OwnedRoute>, opened: { xagent?: XagentServer; admin?: AdminServer }, metrics: Metrics, store: Store,
+  reason: string, log: Logger, routes: ReadonlyMap<RouteName, OwnedRoute>, opened: Opened, metrics: Metrics, store: Store, files: FileStore,
 ): Promise<void> {
   log.info({ reason }, 'the gateway stops')
   opened.xagent?.stopAccepting()
@@ -92,8 +108,15 @@ async function stop(
   await opened.xagent?.close(1012, 'the gateway restarts')
   await opened.admin?.close()
   metrics.close()
+  opened.stopSweeping()
+  await files.close()
   await store.close()
   log.info('the gateway has stopped')
+}
+
+function openFiles(config: GatewayConfig, clock: Clock, log: Logger): Promise<FileStore> {
+  const { dir, ttlMs, maxFileBytes, maxTotalBytes } = config.files
+  return FileStore.open({ dir, ttlMs, maxFileBytes, maxTotalBytes, now: () => Math.round(clock.wall()), log })
 }
 
 interface SharedParts {
@@ -102,12 +125,13 @@ interface SharedParts {
   readonly log: Logger
   readonly metrics: Metrics
   readonly store: Store
+  readonly files: FileStore
   readonly budget: Budget
   /** Card id → the route that serves it: one server per card id (PROTOCOL "Identity and lease"). */
   readonly cards: Map<ConnectorCardId, RouteName>
 }
 
-function buildRoute(connector: ConnectorConfig, { options, clock, log: parent, metrics, store, budget, cards }: SharedParts): OwnedRoute {
+function buildRoute(connector: ConnectorConfig, { options, clock, log: parent, metrics, store, files, budget, cards }: SharedParts): OwnedRoute {
   const { config } = options
   const name = connector.name as RouteName
   const log = parent.child({ route: name })
@@ -122,7 +146,10 @@ function buildRoute(connector: ConnectorConfig, { options, clock, log: parent, m
     settings: settingsOf(connector, config), store, clock, log, metrics: routeMetrics, catalog: options.catalog, budget,
     flushChannels: config.delivery.flushChannels,
     http: new UndiciLegacyHttp({ endpoint, clock }),
-    files: null,
+    files: {
+      store: files, transfers: new LegacyFiles({ endpoint, hosts: { allowed: config.files.allowedHosts, allowPrivate: config.files.allowPrivate }, clock }),
+      inbound: config.files.inbound, fetchTimeoutMs: config.files.fetchTimeoutMs, publicUrl: config.listen.publicUrl,
+    },
     links: { endpoint, toolLinks: connector.toolLinks, outboundWaitMs: config.delivery.outboundWaitMs, random: Math.random },
     presetFor: (cardId) => choosePreset(options.presets, cardId, connector),
     skillFor: (cardId) => ownSkill(cardId, skillText, log),

@@ -56,6 +56,7 @@ listen: { host: 127.0.0.1, port: 0 }
 admin: { host: 127.0.0.1, port: 0 }
 xagent: { api_keys: [${XAGENT_KEY}] }
 store: ${JSON.stringify(`lmdb:${storeFolder}`)}
+files: { dir: ${JSON.stringify(`${storeFolder}-files`)} }
 delivery: { ack_timeout: 1s, backoff: { initial: 200ms, max: 1s }, drain_timeout: 2s }
 connectors:
   - { name: telegram, url: ${JSON.stringify(connectorUrl)}, api_key: ${CONNECTOR_KEY} }

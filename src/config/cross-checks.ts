@@ -1,10 +1,12 @@
 /** Rules over several keys of a configuration, and files that must be readable (DESIGN §8). */
+import { accessSync, constants, statSync, type Stats } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import type { GatewayConfig } from './schema.js'
 import { readText } from './secrets.js'
 import type { Problem } from './yaml-problems.js'
 
 export function crossProblems(config: GatewayConfig): Problem[] {
-  return [...exposureProblems(config), ...valueProblems(config), ...nameProblems(config), ...fileProblems(config)]
+  return [...exposureProblems(config), ...valueProblems(config), ...nameProblems(config), ...fileProblems(config), ...folderProblems(config)]
 }
 
 export function isLoopback(host: string): boolean {
@@ -51,4 +53,32 @@ function fileProblems({ listen, admin, connectors }: GatewayConfig): Problem[] {
     const content = file === null ? null : readText(file)
     return content !== null && 'problem' in content ? [{ path, text: content.problem }] : []
   })
+}
+
+/** Nothing is made here: a check leaves no trace. */
+function folderProblems({ files }: GatewayConfig): Problem[] {
+  const reason = whyNoFolder(resolve(files.dir))
+  return reason === null ? [] : [{ path: ['files', 'dir'], text: `the folder ${files.dir} cannot be used (${reason}); it must be one that can be made or written` }]
+}
+
+/** Why a folder can neither be written nor be made where the nearest one above it is; null = it can. */
+function whyNoFolder(folder: string): string | null {
+  const found = statOf(folder)
+  if (found === undefined && dirname(folder) !== folder) return whyNoFolder(dirname(folder))
+  if (found?.isDirectory() === false) return `${folder} is no folder`
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK)
+    return null
+  } catch (error) {
+    return `${folder}: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`
+  }
+}
+
+/** Nothing below a file is there, either: what is above says so. */
+function statOf(folder: string): Stats | undefined {
+  try {
+    return statSync(folder, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
 }

@@ -1,11 +1,11 @@
 /** Keys that are accepted because a later version uses them; `check-config` says so for each that a file sets. */
 import type { GatewayConfig } from './schema.js'
 
-const SECTIONS: readonly string[] = ['redis', 'files']
+const SECTIONS: readonly string[] = ['redis']
 const KEYS: readonly (readonly string[])[] = [
-  ['admin', 'write_token'], ['admin', 'show_texts'], ['listen', 'public_url'], ['delivery', 'idle_close'], ['limits', 'legacy_bytes_per_second'],
+  ['admin', 'write_token'], ['admin', 'show_texts'], ['delivery', 'idle_close'], ['limits', 'legacy_bytes_per_second'],
 ]
-const PRESET_KEYS: readonly string[] = ['file_limit', 'refused_file', 'pause_reading']
+const PRESET_KEYS: readonly string[] = ['pause_reading']
 
 /** Paths of the keys that the file sets and that this version does not use yet. */
 export function notYetKeys(data: unknown, config: GatewayConfig): (readonly PropertyKey[])[] {

@@ -33,7 +33,7 @@ export const INBOUND_OUTCOMES = {
   too_large: { terminal: true, redeliver: false, deadLetter: ['message_too_large'], level: 'warn', text: 'it exceeds the largest frame xAgent is sent' },
   not_forwarded: { terminal: true, redeliver: false, deadLetter: [], level: 'info', text: 'the configuration or the preset keeps it from xAgent' },
   unknown_channel: { terminal: true, redeliver: false, deadLetter: ['unknown_channel'], level: 'warn', text: 'it came on a channel that nobody has opened' },
-  files_not_supported: { terminal: true, redeliver: false, deadLetter: ['files_not_supported'], level: 'warn', text: 'it holds only files, which this version does not carry' },
+  files_not_supported: { terminal: true, redeliver: false, deadLetter: ['files_not_supported'], level: 'warn', text: 'it holds only files, where none are carried' },
 } as const satisfies Record<string, OutcomeRow>
 
 /** Outbound: one row per answer that a final can get. The ledger's unit is a final's message_id. */

@@ -7,7 +7,7 @@ import type { ConversationKey } from '../protocol/ids.js'
 import type { Effect } from './effect.js'
 import { note } from './journal.js'
 import type { InboundOutcome } from './outcome.js'
-import { MAX_CONVERSATIONS, RECORD_VERSION, channelKey, type Change, type StoredTurn, type TurnRecord } from './record.js'
+import { MAX_CONVERSATIONS, RECORD_VERSION, channelKey, type Change, type ReplyTarget, type StoredTurn, type TurnRecord } from './record.js'
 import type { Channel, Shared, Turn, TurnEnd, TurnMessage, Waiting } from './state.js'
 import { hasJoinable, takesTurns } from './turn-order.js'
 import { turnEnd, type TurnVerdict } from './turn-end.js'
@@ -108,7 +108,10 @@ function accept(turn: Turn, place: TurnMessage, outcome: 'accepted' | 'duplicate
 /** The target of an expired message is removed (rule 9). */
 function forgetTarget(channel: Channel, { target }: Waiting): boolean {
   if (target === null || target.conversation === null) return false
-  const same = (other: typeof target | null): boolean => other !== null && other.takenAt === target.takenAt && other.conversation === target.conversation
+  // Two messages of one conversation may have come in the same millisecond.
+  const address = JSON.stringify(target.arguments)
+  const same = (other: ReplyTarget | null): boolean =>
+    other !== null && other.takenAt === target.takenAt && other.conversation === target.conversation && JSON.stringify(other.arguments) === address
   const known = same(channel.target)
   if (known) channel.target = null
   if (channel.lastTurn === null || !same(channel.lastTurn.target)) return known

@@ -1,6 +1,7 @@
 /** Bytes on their way from somewhere to the disk: counted, hashed, bounded, one piece in memory at a time. */
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
+import { Readable } from 'node:stream'
 import { err, ok, type Result, type WireError } from '../protocol/errors.js'
 import { SAMPLE_BYTES } from './file-kind.js'
 
@@ -9,6 +10,8 @@ export interface IntakeLimits {
   /** Takes room in the whole store; false when it is full. */
   readonly take: (bytes: number) => boolean
   readonly signal: AbortSignal
+  /** The disk would not take it; what the source says is no news. */
+  readonly onDiskFault: (error: unknown) => void
 }
 
 export interface TakenIn {
@@ -49,7 +52,10 @@ export async function takeIn(source: AsyncIterable<Uint8Array>, handle: FileHand
       if (byteSize < SAMPLE_BYTES) sample.push(Uint8Array.from(bytes.subarray(0, SAMPLE_BYTES - byteSize)))
       byteSize += bytes.length
       hash.update(bytes)
-      await handle.appendFile(bytes)
+      await handle.appendFile(bytes).catch((error: unknown) => {
+        limits.onDiskFault(error)
+        throw error
+      })
     }
   } catch (error) {
     return err(fileError(codeOf(error)))
@@ -82,4 +88,9 @@ function piecesOf(source: AsyncIterable<Uint8Array>, signal: AbortSignal): { nex
       iterator.return?.().catch(() => {})
     },
   }
+}
+
+/** Ends a source that nobody reads on. An iterator that was never asked for anything does not end its stream itself. */
+export function abandon(source: AsyncIterable<Uint8Array>): void {
+  if (source instanceof Readable && !source.readableEnded) source.on('error', () => {}).destroy()
 }

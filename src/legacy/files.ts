@@ -57,6 +57,12 @@ export class LegacyFiles {
     this.#foreign = new Agent({ ...common, connect: { timeout, lookup: publicLookup(options.hosts) } })
   }
 
+  /** Whether a URL is the connector's own, so that its key goes there and nobody else can fetch it. */
+  isOwn(given: string): boolean {
+    const location = fileLocation(given, this.options.endpoint.baseUrl, this.options.hosts)
+    return !('refused' in location) && location.own
+  }
+
   /** Begins a download. Redirects are refusals: nobody is sent anywhere else. */
   async download(given: string, signal: AbortSignal): Promise<Result<Download, TransferFailure>> {
     const { baseUrl, apiKey } = this.options.endpoint

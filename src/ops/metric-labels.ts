@@ -19,7 +19,7 @@ export type FilterReason = (typeof FILTER_REASONS)[number]
 /** Odd but tolerated: fields left out, wire shapes that differ from the seeds. Those of one connector's dialect included. */
 export const DEVIATIONS = [
   'forbidden_field', 'unknown_field', 'identity_missing', 'lone_surrogate', 'profile', 'files_key', 'file_null', 'file_without_ref',
-  'files_left_out', 'ack_without_retryable', 'ack_malformed', 'message_invalid', 'file_without_url', 'delta_invalid', 'delta_ignored', 'activity_invalid',
+  'file_lost', 'ack_without_retryable', 'ack_malformed', 'message_invalid', 'file_without_url', 'delta_invalid', 'delta_ignored', 'activity_invalid',
   'card_without_protocol_version', 'card_without_build', 'card_without_version', 'card_tool',
   'health_without_protocol_version', 'health_without_build', 'health_without_card_id',
   'hello_ack_without_card_id', 'hello_ack_without_connector_id', 'hello_ack_without_version',

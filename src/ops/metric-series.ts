@@ -47,6 +47,7 @@ export function defineSeries(registry: Registry) {
     legacyGapSeconds: counter('legacy_gap_seconds_total', 'How long they lasted', ['connector']),
     storeSeconds: histogram('store_seconds', 'Store operations', ['op'], FAST_SECONDS),
     storeErrors: counter('store_errors_total', 'Store operations that failed', ['op']),
+    filesBytes: gauge('files_bytes', 'Size of the files kept now: staged for connectors, inbound for xAgent', ['kind']),
     limit: gauge('limit', 'Configured limits', ['connector', 'kind']),
     ledgerImbalance: gauge('ledger_imbalance', 'Messages that the books cannot account for; must be 0', ['connector', 'direction']),
     eventLoopLag: gauge('event_loop_lag_seconds', '99th percentile since the previous scrape', []),

@@ -23,6 +23,7 @@ export class Metrics {
   readonly #packetTypes: ReadonlySet<string>
   readonly #routes = new Map<RouteName, RouteMetrics>()
   readonly #loopDelay: IntervalHistogram
+  #files: () => { readonly staged: number; readonly inbound: number } = () => ({ staged: 0, inbound: 0 })
   #scrape: Promise<string> | null = null
 
   constructor({ build, packetTypes, processMetrics = false }: MetricsOptions) {
@@ -58,6 +59,11 @@ export class Metrics {
     this.#series.storeErrors.inc({ op })
   }
 
+  /** Where the size of the files is asked for. */
+  filesFrom(usage: () => { readonly staged: number; readonly inbound: number }): void {
+    this.#files = usage
+  }
+
   /**
    * All metrics in Prometheus' text format, live values asked for now. Never rejects because of one route. Scrapes that
    * overlap share one answer.
@@ -74,6 +80,7 @@ export class Metrics {
   async #collect(): Promise<string> {
     const owned = await Promise.all([...this.#routes.values()].map((route) => route.collect()))
     this.#series.routesOwned.set(owned.filter(Boolean).length)
+    for (const [kind, bytes] of Object.entries(this.#files())) this.#series.filesBytes.set({ kind }, bytes)
     this.#series.eventLoopLag.set(this.#lagSeconds())
     this.#loopDelay.reset()
     return this.#registry.metrics()

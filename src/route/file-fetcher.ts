@@ -3,6 +3,8 @@
  * A message waits for its files at most `files.fetch_timeout`; one that cannot be had is left out, and said so.
  */
 import { inboundBodyKey, type FileItem, type MessageBody } from '../core/record.js'
+import type { RemoteFile, StoredFile } from '../files/stored-file.js'
+import { err, wireError, type Result } from '../protocol/errors.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext, RouteFiles } from './context.js'
 
@@ -16,10 +18,13 @@ interface Job {
   readonly seq: number
   readonly until: number
   items: FileItem[]
+  /** What the connector said of the files last. */
+  fresh: readonly FileItem[]
 }
 
 export class FileFetcher {
   readonly #jobs = new Map<number, Job>()
+  readonly #remotes = new Map<string, Promise<Result<StoredFile>>>()
   readonly #stop = new AbortController()
   readonly #line: (() => void)[] = []
   #running = 0
@@ -34,7 +39,7 @@ export class FileFetcher {
   /** A message was taken over, or loaded, with files that are still to be had. */
   fetch(entry: Entry, seq: number): void {
     if (this.#jobs.has(seq)) return
-    const job: Job = { entry, seq, until: this.context.now() + this.files.fetchTimeoutMs, items: [] }
+    const job: Job = { entry, seq, until: this.context.now() + this.files.fetchTimeoutMs, items: [], fresh: [] }
     this.#jobs.set(seq, job)
     this.#settle(job).catch((error: unknown) => {
       this.context.log.error({ err: error, seq }, 'the files of a message could not be settled')
@@ -45,7 +50,37 @@ export class FileFetcher {
   refresh(seq: number, fresh: readonly FileItem[]): void {
     const job = this.#jobs.get(seq)
     if (job === undefined) return
-    job.items = job.items.map((item, index) => (item.state === 'preparing' ? { ...item, sourceUrl: fresh[index]?.sourceUrl ?? item.sourceUrl } : item))
+    job.fresh = fresh
+  }
+
+  /** Copies a remembered file now that xAgent asks for it; whoever asks meanwhile waits for the same copy. */
+  remote(file: RemoteFile): Promise<Result<StoredFile>> {
+    const running = this.#remotes.get(file.ref)
+    if (running !== undefined) return running
+    const copy = this.#copyRemote(file).finally(() => this.#remotes.delete(file.ref))
+    this.#remotes.set(file.ref, copy)
+    return copy
+  }
+
+  async #copyRemote(file: RemoteFile): Promise<Result<StoredFile>> {
+    if (typeof file.remote !== 'string') return err(wireError('file_not_available'))
+    await this.#place()
+    const late = new AbortController()
+    const cancel = this.context.clock.timer(this.files.fetchTimeoutMs, () => late.abort())
+    const signal = AbortSignal.any([this.#stop.signal, late.signal])
+    try {
+      const download = await this.files.transfers.download(file.remote, signal)
+      if (download.ok) {
+        const facts = { route: file.route, channelId: file.channelId, kind: file.kind, filename: file.filename, claimedMime: file.mimeType, claimedType: file.type }
+        return await this.files.store.receive(download.value.body, facts, { signal, ref: file.ref })
+      }
+      this.context.metrics.deviations(['file_lost'])
+      this.context.log.warn({ channelId: file.channelId, code: download.error.code }, 'a file could not be had from the connector')
+      return err(wireError('file_not_available'))
+    } finally {
+      cancel()
+      this.#leave()
+    }
   }
 
   /** Nothing is fetched any more; what was not settled is fetched by the next run. */
@@ -68,7 +103,7 @@ export class FileFetcher {
 
   async #one(job: Job, index: number): Promise<void> {
     for (let attempt = 1; job.items[index]?.state === 'preparing'; attempt += 1) {
-      const item = job.items[index]
+      const item = { ...job.items[index], sourceUrl: job.fresh[index]?.sourceUrl ?? job.items[index].sourceUrl }
       const result = this.files.inbound === 'lazy' ? await this.#remembered(job, item) : await this.#copied(job, item)
       if (this.#stop.signal.aborted || this.#gone(job)) return
       if ('item' in result) return void job.items.splice(index, 1, result.item)

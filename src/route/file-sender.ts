@@ -1,5 +1,6 @@
 /** Files on their way to a person: uploaded to the connector when their step's turn comes (DESIGN §5). */
 import type { UploadResult } from '../core/event.js'
+import { isRemote, type RemoteFile, type StoredFile } from '../files/stored-file.js'
 import type { LegacyFiles, TransferFailure } from '../legacy/files.js'
 import { err, type Result } from '../protocol/errors.js'
 import type { Entry } from './channel-table.js'
@@ -9,6 +10,8 @@ export class FileSender {
   constructor(
     private readonly context: RouteContext,
     private readonly files: RouteFiles,
+    /** Copies a file that was only remembered. */
+    private readonly remote: (file: RemoteFile) => Promise<Result<StoredFile>>,
   ) {}
 
   /** Uploads one step's file. Nothing has reached the person yet, so a failure is never in doubt. */
@@ -21,7 +24,9 @@ export class FileSender {
 
   /** Uploads a file of this channel and answers the connector's reference of it. */
   async upload(entry: Entry, ref: string, fields: Readonly<Record<string, string>> = {}): Promise<Result<string, TransferFailure>> {
-    const file = this.files.store.find(ref)
+    const known = this.files.store.find(ref)
+    const copied = known !== undefined && isRemote(known) ? await this.remote(known) : null
+    const file = copied === null ? known : copied.ok ? copied.value : undefined
     if (file === undefined || file.channelId !== entry.id || file.route !== this.context.settings.name) return err({ code: 'file_not_available', retry: false })
     const abort = new AbortController()
     const cancel = this.context.clock.timer(this.context.settings.toolTimeoutMs, () => abort.abort())

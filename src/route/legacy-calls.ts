@@ -1,4 +1,4 @@
-/** Calls on the connector's tools that the gateway makes by itself: the steps of finals, and "is typing" (DESIGN §5). */
+/** Calls on the connector's tools that the steps of finals are (DESIGN §5). */
 import type { Effect } from '../core/effect.js'
 import type { ReplyProof } from '../core/record.js'
 import type { Answer, ToolLinks } from '../legacy/port.js'
@@ -6,8 +6,6 @@ import { failureOutcome, toolOutcome, type ToolOutcome } from '../translate/tool
 import type { ChannelRunner } from './channel-runner.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
-
-const NO_PROOF: ReplyProof = { sentWhen: {}, field: null, recipient: null }
 
 export class LegacyCalls {
   constructor(
@@ -35,20 +33,6 @@ export class LegacyCalls {
         this.context.log.info({ channelId: entry.id, messageId, step: step + 1, outcome: outcome.class }, 'a tool call was answered after its timeout')
         this.runner().dispatch(entry, { type: 'late_answer', messageId, step, outcome })
       },
-    )
-  }
-
-  /** Shows or hides "is typing"; never while calls wait, and whatever comes of it touches no message (v2 §8). */
-  typing(entry: Entry, { target, on }: Extract<Effect, { type: 'typing' }>): void {
-    if (this.tools.waiting > 0 || !entry.channel.legacyOpen) return
-    const startedAt = this.context.now()
-    this.tools.invoke(
-      {
-        toolId: target.tool, channelId: entry.legacyId, arguments: { ...target.arguments, [target.flag]: on, connector_channel_id: entry.legacyId },
-        toolCallId: this.context.newId('typing_'), timeoutMs: this.context.settings.toolTimeoutMs,
-      },
-      (answer) => this.context.metrics.toolInvoked(target.tool, this.#outcomeOf(answer, NO_PROOF).class, this.context.now() - startedAt),
-      () => {},
     )
   }
 

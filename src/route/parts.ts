@@ -6,7 +6,7 @@ import type { Shared } from '../core/state.js'
 import { connectorLinks } from '../legacy/connector-links.js'
 import type { MainLink, MainLinkEvents, ToolLinks } from '../legacy/port.js'
 import { IM_V1 } from '../protocol/im-v1.js'
-import type { StoreError } from '../protocol/errors.js'
+import { err, wireError, type StoreError } from '../protocol/errors.js'
 import type { Fence } from '../store/port.js'
 import { BindingCheck } from './binding-check.js'
 import type { CardDesk } from './card-desk.js'
@@ -29,10 +29,11 @@ import { NorthPackets } from './north-packets.js'
 import { NorthReplies } from './north-replies.js'
 import { NorthSignIn } from './north-sign-in.js'
 import { RelayedCalls } from './relayed-calls.js'
-import { UNSTORED_FILES } from './relay-files.js'
+import { UNSTORED_FILES, storedFiles } from './relay-files.js'
 import type { RouteOptions } from './route.js'
 import { storedPending } from './route-snapshot.js'
 import { SouthPackets } from './south-packets.js'
+import { TypingDesk } from './typing-desk.js'
 import { V2Relay } from './v2-relay.js'
 
 /** What a route has from its beginning. */
@@ -63,6 +64,7 @@ export interface PartsOutlets {
 export interface RouteParts {
   readonly context: RouteContext
   readonly fetcher: FileFetcher | null
+  readonly typing: TypingDesk
   readonly keeper: FactsKeeper
   readonly commits: CommitQueue
   readonly main: MainLink
@@ -88,14 +90,16 @@ export function assembleParts({ options, desk, links, table, shared, ledger, inf
   const supportedProfiles = () => [desk.card?.spoken ?? IM_V1]
   const { main, tools, rehello } = connectorLinks({ ...options.links, clock: options.clock, supportedProfiles, hello }, outlets.south)
   const replies = new NorthReplies(context)
-  const relay = new V2Relay(context, links, main, UNSTORED_FILES, replies, { ended: outlets.ended, stopping: outlets.stopping, reopen: (entry) => opener.reopen(entry) })
+  const sender = context.files === null ? null : new FileSender(context, context.files, (file) => fetcher?.remote(file) ?? Promise.resolve(err(wireError('file_not_available'))))
+  const relayFiles = context.files === null || sender === null ? UNSTORED_FILES : storedFiles(context.settings.name, context.files, sender)
+  const relay = new V2Relay(context, links, main, relayFiles, replies, { ended: outlets.ended, stopping: outlets.stopping, reopen: (entry) => opener.reopen(entry) })
   const board = new DescriptorBoard(context, links, main, (entry) => {
     context.log.warn({ channelId: entry.id }, 'nobody is signed in on the channel any more: the account moved to another one, or its sign-in is over')
     runner.dispatch(entry, { type: 'rebound' })
   })
   const bindings = new BindingCheck(context, main, board)
+  const typing = new TypingDesk(context, tools)
   const calls = new LegacyCalls(context, tools, () => runner)
-  const sender = context.files === null ? null : new FileSender(context, context.files)
   const relayed = new RelayedCalls(context, tools, sender)
   const runner: ChannelRunner = new ChannelRunner(context, table, {
     send: (id, packet) => links.get(id)?.socket.send(packet) ?? 'closed',
@@ -110,11 +114,11 @@ export function assembleParts({ options, desk, links, table, shared, ledger, inf
       if (sender === null) done({ ok: false, temporary: false, code: 'files_not_supported' })
       else void sender.step(entry, effect.ref, effect.fields).then(done)
     },
-    typing: (entry, effect) => calls.typing(entry, effect),
+    typing: (entry, effect) => typing.say(entry, effect),
     deadLetterGone: (bytes) => housekeeping.gone(bytes),
     trim: (entry, kind) => housekeeping.trim(entry, kind),
   })
-  const fetcher = context.files === null ? null : new FileFetcher(context, context.files, (entry, seq, lost) => runner.dispatch(entry, { type: 'files_settled', seq, lost }))
+  const fetcher: FileFetcher | null = context.files === null ? null : new FileFetcher(context, context.files, (entry, seq, lost) => runner.dispatch(entry, { type: 'files_settled', seq, lost }))
   const gaps = new GapWatch(context, () => keeper.save())
   const south = new SouthPackets(context, runner, relay, {
     opensOutstanding: () => opener.outstanding,
@@ -135,5 +139,5 @@ export function assembleParts({ options, desk, links, table, shared, ledger, inf
     stopping: outlets.stopping,
     filesOf: (entry, final) => finalFiles(final, entry.id, context),
   })
-  return { context, fetcher, keeper, commits, main, tools, board, bindings, runner, gaps, south, opener, housekeeping, north, rehello }
+  return { context, fetcher, typing, keeper, commits, main, tools, board, bindings, runner, gaps, south, opener, housekeeping, north, rehello }
 }

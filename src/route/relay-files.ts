@@ -5,6 +5,9 @@
 import { ok, type Result } from '../protocol/errors.js'
 import type { JsonObject } from '../protocol/packet.js'
 import type { Entry } from './channel-table.js'
+import type { RouteFiles } from './context.js'
+import type { FileSender } from './file-sender.js'
+import type { RouteName } from '../protocol/ids.js'
 
 /** Why a file cannot be handed to the connector; `retry`: it may go better a moment later. */
 export interface ForwardFailure {
@@ -26,3 +29,26 @@ export const UNSTORED_FILES: RelayFiles = {
   remember: (_entry, { download_url: url }) => (typeof url === 'string' && /^https?:\/\//i.test(url) ? url : null),
   forward: (_entry, ref) => ok(ref),
 }
+
+/**
+ * With the file store: what stands under the connector's own address is fetched through the gateway when xAgent asks for it, and
+ * uploads are handed on when their message goes. An absolute URL of another host is xAgent's to fetch (v2 §5).
+ */
+export function storedFiles(route: RouteName, files: RouteFiles, sender: FileSender): RelayFiles {
+  return {
+    remember: async (entry, item) => {
+      const url = item['download_url']
+      if (typeof url !== 'string' || url === '') return null
+      if (!files.transfers.isOwn(url)) return UNSTORED_FILES.remember(entry, item)
+      const type = item['type']
+      const remembered = await files.store.remember({
+        route, channelId: entry.id, kind: 'inbound', filename: textOrNull(item['filename']), claimedMime: textOrNull(item['mime_type']),
+        claimedType: type === 'image' || type === 'video' || type === 'audio' ? type : 'file',
+      }, url)
+      return `/files/refs/${remembered.ref}`
+    },
+    forward: (entry, ref) => sender.upload(entry, ref),
+  }
+}
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)

@@ -12,8 +12,9 @@ import type { Logger } from '../ops/logger.js'
 import { logOutcome } from '../ops/outcome-log.js'
 import type { RouteMetrics, RouteSnapshot } from '../ops/route-metrics.js'
 import type { Catalog } from '../protocol/catalog.js'
-import type { StoreError } from '../protocol/errors.js'
-import type { LegacyConnectorId, ProfileId } from '../protocol/ids.js'
+import type { RemoteFile, StoredFile } from '../files/stored-file.js'
+import { err, wireError, type Result, type StoreError } from '../protocol/errors.js'
+import type { ChannelId, LegacyConnectorId, ProfileId } from '../protocol/ids.js'
 import { IM_V2 } from '../protocol/im-v2.js'
 import type { JsonObject, Packet } from '../protocol/packet.js'
 import type { Fence, Store } from '../store/port.js'
@@ -137,7 +138,7 @@ export class Route implements NorthRoute {
       running.commits.close()
     }
     for (const cancel of this.#cancels) cancel()
-    await Promise.all([this.options.http.close(), this.options.metrics.remove()])
+    await Promise.all([this.options.http.close(), this.options.files?.transfers.close(), this.options.metrics.remove()])
   }
 
   /** Another process owns the route: nothing may be done any more. */
@@ -163,6 +164,15 @@ export class Route implements NorthRoute {
 
   health(): HttpBody {
     return this.#desk.healthBody(this.#unserved())
+  }
+
+  ownsChannel(id: string): ChannelId | null {
+    return this.#table.find(id as ChannelId)?.id ?? null
+  }
+
+  /** Copies a file that was only remembered, because xAgent asks for it. */
+  fetchRemote(file: RemoteFile): Promise<Result<StoredFile>> {
+    return this.#running?.fetcher?.remote(file) ?? Promise.resolve(err(wireError('file_not_available')))
   }
 
   onLinkOpened(socket: XagentLink): void {
@@ -334,12 +344,13 @@ export class Route implements NorthRoute {
     running.board.stop()
     running.bindings.stop()
     running.fetcher?.stop()
+    running.typing.stop()
     running.housekeeping.stop()
   }
 
   /** Until no call runs and no ack is awaited, at most for the drain timeout. */
   async #settled(running: RouteParts): Promise<void> {
-    const busy = (): boolean => running.tools.running > 0 || [...this.#table].some(({ channel }) => channel.inFlight.size > 0 || channel.jobs.size > 0)
+    const busy = (): boolean => running.tools.running > running.typing.running || [...this.#table].some(({ channel }) => channel.inFlight.size > 0 || channel.jobs.size > 0)
     const until = this.options.clock.monotonic() + this.options.settings.drainTimeoutMs
     while (busy() && this.options.clock.monotonic() < until) await this.#passed(DRAIN_POLL_MS)
   }

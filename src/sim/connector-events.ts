@@ -44,6 +44,8 @@ export interface ConnectorEvents {
   readonly close: { readonly socket: number; readonly channelId: string }
   readonly tool: ToolCall
   readonly sent: Sent
+  /** A file was uploaded for a channel. */
+  readonly upload: { readonly channelId: string; readonly ref: string; readonly filename: string; readonly bytes: Buffer; readonly fields: Readonly<Record<string, string>> }
   readonly push: { readonly channelId: string; readonly payload: JsonObject; readonly outcome: 'written' | 'queued' }
   readonly lost: LostPush
 }

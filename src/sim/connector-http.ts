@@ -21,6 +21,8 @@ export interface HttpParts {
   readonly skill: () => string
   readonly health: () => JsonObject
   readonly onSocket: (ws: WebSocket) => void
+  /** Answers requests for files; false when the path is for something else. */
+  readonly media?: (path: string, request: IncomingMessage, response: ServerResponse, authorized: () => boolean) => boolean
   readonly events: Occurrences<ConnectorEvents>
 }
 
@@ -69,9 +71,10 @@ export class ConnectorHttp {
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
+    response.on('finish', () => this.#record(request, response.statusCode))
+    if (this.parts.media?.(this.#endpoint(request), request, response, () => this.#authorized(request)) === true) return
     const [status, contentType, body] = this.#content(request)
     response.writeHead(status, { 'content-type': contentType }).end(body)
-    this.#record(request, status)
   }
 
   #content(request: IncomingMessage): [status: number, contentType: string, body: string] {

@@ -38,6 +38,10 @@ export interface UserFile {
   readonly filename?: string
   readonly mimeType?: string
   readonly byteSize?: number
+  /** What a download gives; without, the reference leads nowhere. */
+  readonly bytes?: Buffer
+  /** What a download says it is; the real ones are often wrong. */
+  readonly contentType?: string
 }
 
 /** How a sign-in shows itself at one look: a status, or an error in the ack. */

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { JsonObject } from '../protocol/packet.js'
 import type { Account, ConnectorKind, SignInStep } from './connector-kind.js'
+import type { SimMedia } from './connector-media.js'
 import type { ConnectorSocket } from './connector-socket.js'
 import { textField } from './wire-packet.js'
 
@@ -41,6 +42,8 @@ export class ConnectorMemory {
   readonly sessions = new Map<string, SignInSession>()
   /** References of media that pushes have shown. */
   readonly mediaRefs = new Set<string>()
+  /** Bytes behind references, where there are any. */
+  readonly media = new Map<string, SimMedia>()
   #signIns = 0
 
   constructor(private readonly kind: ConnectorKind) {}
@@ -107,6 +110,7 @@ export class ConnectorMemory {
     this.channels.clear()
     this.sessions.clear()
     this.mediaRefs.clear()
+    this.media.clear()
     this.connectorId = `fresh-${randomUUID()}`
   }
 

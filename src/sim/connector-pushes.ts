@@ -42,6 +42,7 @@ export class ConnectorPushes {
     const media = (message.files ?? []).map((file) => {
       const ref = wireId(this.kind.mediaRefPrefix, 12)
       this.memory.mediaRefs.add(ref)
+      if (file.bytes !== undefined) this.memory.media.set(ref, { bytes: file.bytes, contentType: file.contentType ?? 'application/octet-stream', filename: file.filename ?? '', recipient: null })
       return this.kind.mediaItem(file, ref, this.now() + MEDIA_LIFETIME_MS)
     })
     const payload: Record<string, unknown> = { ...this.kind.push(channel.account, message, media, this.now()), ...message.fields }

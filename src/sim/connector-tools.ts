@@ -54,6 +54,7 @@ export class ConnectorTools {
     if (missing !== null) return fail(missing)
     const recipient = tool.recipient(account, call.arguments)
     if (typeof recipient !== 'string') return fail(recipient.error)
+    if (this.#wrongRecipient(call.arguments, recipient)) return fail('media_ref recipient mismatch')
     const answer = (await this.script(call)) ?? { kind: 'sent' }
     // A process that ended meanwhile has done nothing more.
     if (socket.killed) return
@@ -86,7 +87,14 @@ export class ConnectorTools {
   #missing(tool: ToolKind, args: JsonObject): string | null {
     for (const [name, text] of tool.needs) if (textField(args, name) === '') return text
     const ref = textField(args, 'media_ref')
-    return tool.needs.has('media_ref') && !this.memory.mediaRefs.has(ref) ? 'media_ref not found or expired' : null
+    if (!tool.needs.has('media_ref')) return null
+    return this.memory.mediaRefs.has(ref) ? null : 'media_ref not found or expired'
+  }
+
+  /** An upload is bound to the recipient that it was for. */
+  #wrongRecipient(args: JsonObject, recipient: string): boolean {
+    const bound = this.memory.media.get(textField(args, 'media_ref'))?.recipient ?? null
+    return bound !== null && bound !== recipient
   }
 
   #reach(call: ToolCall, to: string): void {

@@ -9,6 +9,7 @@ import { cardOf, descriptorOf, healthOf, type Dialect } from './connector-dialec
 import type { ConnectorEvents, LostPush, Sent, ToolCall } from './connector-events.js'
 import { ConnectorHttp } from './connector-http.js'
 import type { ConnectorKind, KindName, SignInStep, UserMessage } from './connector-kind.js'
+import { ConnectorMedia } from './connector-media.js'
 import { ConnectorMemory, type SimChannel } from './connector-memory.js'
 import { ConnectorPackets } from './connector-packets.js'
 import { ConnectorPushes, type Pushed } from './connector-pushes.js'
@@ -54,6 +55,8 @@ export class SimConnector {
   readonly events = new Occurrences<ConnectorEvents>()
   readonly kind: ConnectorKind
   readonly dialect: Dialect
+  /** Its files: what can be scripted stands there. */
+  readonly media: ConnectorMedia
   readonly #now: () => number
   readonly #memory: ConnectorMemory
   readonly #http: ConnectorHttp
@@ -70,6 +73,7 @@ export class SimConnector {
     this.dialect = dialect
     this.#now = now
     this.#memory = new ConnectorMemory(this.kind)
+    this.media = new ConnectorMedia(this.kind, dialect, this.#memory, this.events, now)
     const answers = new Answers(now)
     const descriptor = (channel: SimChannel) => descriptorOf(this.kind, dialect, channel, this.#memory.connectorId ?? '')
     this.#tools = new ConnectorTools(this.kind, this.#memory, answers, this.events, now)
@@ -85,6 +89,7 @@ export class SimConnector {
       host, port, prefix, apiKey, events: this.events,
       card: () => cardOf(this.kind, dialect), skill: () => this.kind.skill, health: () => healthOf(this.kind, dialect),
       onSocket: (ws) => this.#accept(ws),
+      media: (path, request, response, authorized) => this.media.handle(path, request, response, authorized),
     })
   }
 

@@ -6,6 +6,7 @@ import type { WebSocket } from 'ws'
 import type { JsonObject } from '../protocol/packet.js'
 import { Answers } from './connector-answers.js'
 import type { ConnectorEvents } from './connector-events.js'
+import { ConnectorMedia, type MediaMemory, type SimMedia } from './connector-media.js'
 import { ConnectorHttp } from './connector-http.js'
 import { ConnectorSocket } from './connector-socket.js'
 import { Occurrences } from './occurrences.js'
@@ -48,6 +49,11 @@ export type FinalPolicy = 'accepted' | 'none' | JsonObject
 
 export class SimV2Connector {
   readonly events = new Occurrences<V2Events>()
+  /** Its HTTP side: requests and uploads. */
+  readonly http = new Occurrences<ConnectorEvents>()
+  /** Bytes under its references. */
+  readonly files = new Map<string, SimMedia>()
+  readonly media: ConnectorMedia
   /** What the Card lists, and hello is checked against. */
   profiles: readonly string[]
   /** How finals are answered: accepted once and `duplicate` afterwards, not at all, or with this ack. */
@@ -68,10 +74,13 @@ export class SimV2Connector {
     this.profiles = profiles
     this.#now = now
     this.#answers = new Answers(now)
+    const channels = { get: (id: string) => (this.#channels.has(id) ? { account: {} } : undefined) } as MediaMemory['channels']
+    this.media = new ConnectorMedia({ mediaRefPrefix: 'file_' }, '3.0', { media: this.files, mediaRefs: new Set(), channels }, this.http, now)
     this.#http = new ConnectorHttp({
-      host, port, prefix: '', apiKey, events: new Occurrences<ConnectorEvents>(),
+      host, port, prefix: '', apiKey, events: this.http,
       card: () => v2Card(options.cardId, this.profiles, options.tools ?? []), skill: () => '', health: () => v2Health(options.cardId, this.profiles),
       onSocket: (ws) => this.#accept(ws),
+      media: (path, request, response, authorized) => this.media.handle(path, request, response, authorized),
     })
   }
 

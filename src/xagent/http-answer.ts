@@ -10,14 +10,19 @@ export interface HttpAnswer {
 const STATUS_TEXT: Readonly<Record<number, string>> = {
   200: 'OK',
   204: 'No Content',
+  206: 'Partial Content',
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
+  411: 'Length Required',
+  413: 'Content Too Large',
+  416: 'Range Not Satisfiable',
   426: 'Upgrade Required',
   500: 'Internal Server Error',
   503: 'Service Unavailable',
+  507: 'Insufficient Storage',
 }
 
 /** A refusal: `{"error": code, "message": …}`, the shape that connectors use too. */
@@ -34,17 +39,22 @@ export const unauthorized = (): HttpAnswer => refusal(401, 'unauthorized', undef
  * the server would take a body for still owed.
  */
 export function writeAnswer(response: HttpResponse, answer: HttpAnswer, isHead: boolean): void {
-  response.writeStatus(`${answer.status} ${STATUS_TEXT[answer.status] ?? ''}`)
-  response.writeHeader('x-content-type-options', 'nosniff')
-  for (const [name, value] of Object.entries(answer.headers)) {
-    if (isHeaderValue(value)) response.writeHeader(name, value)
-  }
+  writeHead(response, answer)
   if (answer.status === 204) {
     response.onAborted(() => undefined).endWithoutBody()
   } else if (isHead) {
     response.onAborted(() => undefined).endWithoutBody(Buffer.byteLength(answer.body), true)
   } else {
     response.end(answer.body)
+  }
+}
+
+/** Status and headers alone. */
+export function writeHead(response: HttpResponse, { status, headers }: Omit<HttpAnswer, 'body'>): void {
+  response.writeStatus(`${status} ${STATUS_TEXT[status] ?? ''}`)
+  response.writeHeader('x-content-type-options', 'nosniff')
+  for (const [name, value] of Object.entries(headers)) {
+    if (isHeaderValue(value)) response.writeHeader(name, value)
   }
 }
 

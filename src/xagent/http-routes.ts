@@ -1,6 +1,5 @@
-/** The HTTP endpoints of a Connector Server (PROTOCOL "Who dials whom"): one request in, one answer out. */
+/** The HTTP endpoints of a Connector Server (PROTOCOL "Who dials whom"): a request's facts in, an answer or a file's way out. */
 import type { BearerKeys } from '../ops/bearer-keys.js'
-import { ERROR_CODES } from '../protocol/errors.js'
 import type { RouteName } from '../protocol/ids.js'
 import { SUBPROTOCOL } from '../protocol/version.js'
 import { endpointOf, nameIn, type Endpoint } from './endpoint.js'
@@ -16,34 +15,43 @@ export interface HttpRequestFacts {
   readonly authorization: string
 }
 
+/** What is to be done with a request. `route` of a download: whose name the path has; null = none, which a resolver may have cut off. */
+export type HttpOutcome =
+  | { readonly kind: 'answer'; readonly answer: HttpAnswer }
+  | { readonly kind: 'upload'; readonly route: NorthRoute }
+  | { readonly kind: 'download'; readonly route: RouteName | null }
+
 /** Seconds after which asking again makes sense: the Card is fetched anew every few seconds while it is missing. */
 const RETRY_AFTER_SECONDS = '5'
 
-/** Answers every request that is not a WebSocket upgrade. */
-export function answerHttp(request: HttpRequestFacts, lookup: RouteLookup, keys: BearerKeys): HttpAnswer {
+/** Decides about every request that is not a WebSocket upgrade. */
+export function answerHttp(request: HttpRequestFacts, lookup: RouteLookup, keys: BearerKeys): HttpOutcome {
   const endpoint = endpointOf(request.path)
   const name = endpoint === null ? nameIn(request.path) : endpoint.name
   const route = name === null ? undefined : lookup(name)
-  if (route === undefined && !(endpoint !== null && endpoint.name === null)) return refusal(404, 'unknown_connector', 'no connector of this name is served here')
-  if (endpoint === null) return refusal(404, 'not_found', 'a Base URL serves connector-card.json, skill.md, health, ws and files')
-  if (!endpoint.methods.includes(request.method)) return refusal(405, 'method_not_allowed', undefined, { allow: endpoint.methods.join(', ') })
-  if (endpoint.needsKey && !keys.accepts(request.authorization)) return unauthorized()
-  return answerEndpoint(endpoint, route)
+  if (route === undefined && !(endpoint !== null && endpoint.name === null)) return answered(refusal(404, 'unknown_connector', 'no connector of this name is served here'))
+  if (endpoint === null) return answered(refusal(404, 'not_found', 'a Base URL serves connector-card.json, skill.md, health, ws and files'))
+  if (!endpoint.methods.includes(request.method)) return answered(refusal(405, 'method_not_allowed', undefined, { allow: endpoint.methods.join(', ') }))
+  if (endpoint.needsKey && !keys.accepts(request.authorization)) return answered(unauthorized())
+  return outcomeAt(endpoint, route)
 }
 
-function answerEndpoint(endpoint: Endpoint, route: NorthRoute | undefined): HttpAnswer {
+function outcomeAt(endpoint: Endpoint, route: NorthRoute | undefined): HttpOutcome {
+  if (endpoint.kind === 'file') return { kind: 'download', route: endpoint.name }
+  if (route === undefined) return answered(refusal(404, 'unknown_connector'))
   switch (endpoint.kind) {
     case 'upload':
-    case 'file':
-      return refusal(503, 'not_yet', ERROR_CODES.files_not_supported)
+      return { kind: 'upload', route }
     case 'ws':
-      return refusal(426, 'upgrade_required', `this is the WebSocket endpoint, subprotocol ${SUBPROTOCOL}`, { upgrade: 'websocket' })
+      return answered(refusal(426, 'upgrade_required', `this is the WebSocket endpoint, subprotocol ${SUBPROTOCOL}`, { upgrade: 'websocket' }))
     case 'card':
     case 'skill':
     case 'health':
-      return route === undefined ? refusal(404, 'unknown_connector') : answerBody(endpoint.kind, route)
+      return answered(answerBody(endpoint.kind, route))
   }
 }
+
+const answered = (answer: HttpAnswer): HttpOutcome => ({ kind: 'answer', answer })
 
 function answerBody(kind: 'card' | 'skill' | 'health', route: NorthRoute): HttpAnswer {
   if (kind !== 'skill') return fromBody(route[kind]())

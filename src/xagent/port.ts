@@ -3,7 +3,7 @@
  * framing; the route owns meaning.
  */
 import type { Packet } from '../protocol/packet.js'
-import type { LinkId, RouteName } from '../protocol/ids.js'
+import type { ChannelId, LinkId, RouteName } from '../protocol/ids.js'
 
 /** One xAgent WebSocket. Every method may be called at any time; on a closed link they do nothing. */
 export interface XagentLink {
@@ -27,6 +27,8 @@ export interface NorthRoute {
   card(): HttpBody
   skill(): HttpBody & { readonly headers?: Readonly<Record<string, string>> }
   health(): HttpBody
+  /** The channel of this id, if it is one of the route's: files are uploaded for a channel. */
+  ownsChannel(id: string): ChannelId | null
   onLinkOpened(link: XagentLink): void
   /**
    * One decoded packet. Answers whether it was an ack that matched an open transmission: those do not count against

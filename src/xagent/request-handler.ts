@@ -1,8 +1,11 @@
-/** Every HTTP request of the listener, upgrades included: facts are read off the request, the answer is written at once. */
+/** Every HTTP request of the listener, upgrades included: answered at once, or led to where files come and go. */
 import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets.js'
 import type { BearerKeys } from '../ops/bearer-keys.js'
+import { ERROR_CODES } from '../protocol/errors.js'
 import type { Admitted } from './data-plane.js'
 import { endpointOf } from './endpoint.js'
+import { FileDownloads, type FileSource } from './file-download.js'
+import { serveUpload } from './file-upload.js'
 import { refusal, writeAnswer } from './http-answer.js'
 import { answerHttp, type RouteLookup } from './http-routes.js'
 import type { LinkTable } from './link-table.js'
@@ -15,16 +18,21 @@ export interface RequestHandlerOptions {
   readonly keys: BearerKeys
   readonly links: LinkTable
   readonly route: RouteLookup
+  /** Null = no files are carried. */
+  readonly files: FileSource | null
   readonly observe: (event: ListenerEvent) => void
 }
 
-/** Nothing here waits: request and response are valid only during the call. */
+/** A request is valid only during the call; so is a response, except where files come and go. */
 export class RequestHandler {
   readonly #options: RequestHandlerOptions
+  readonly #downloads: FileDownloads | null
+  readonly #failed = (error: unknown): void => this.#options.observe({ kind: 'failed', route: null, error })
   #accepting = true
 
   constructor(options: RequestHandlerOptions) {
     this.#options = options
+    this.#downloads = options.files === null ? null : new FileDownloads(options.files, this.#failed)
   }
 
   /** Refuses new links from now on; connections that are kept alive could still ask for one. */
@@ -46,9 +54,14 @@ export class RequestHandler {
   }
 
   #answer(response: HttpResponse, request: HttpRequest): void {
+    const { files } = this.#options
     const method = request.getMethod().toUpperCase()
     const facts = { method, path: request.getUrl(), authorization: request.getHeader('authorization') }
-    writeAnswer(response, answerHttp(facts, this.#options.route, this.#options.keys), method === 'HEAD')
+    const outcome = answerHttp(facts, this.#options.route, this.#options.keys)
+    if (outcome.kind === 'answer') return writeAnswer(response, outcome.answer, method === 'HEAD')
+    if (files === null) return writeAnswer(response, refusal(503, 'not_yet', ERROR_CODES.files_not_supported), method === 'HEAD')
+    if (outcome.kind === 'upload') serveUpload(response, request, outcome.route, { store: files.store, failed: this.#failed })
+    else this.#downloads?.serve(response, request, outcome.route)
   }
 
   #upgradeTo(route: NorthRoute, response: HttpResponse, request: HttpRequest, context: us_socket_context_t): void {
@@ -69,7 +82,7 @@ export class RequestHandler {
     try {
       call()
     } catch (error) {
-      this.#options.observe({ kind: 'failed', route: null, error })
+      this.#failed(error)
       writeAnswer(response, refusal(500, 'internal_error'), false)
     }
   }

@@ -4,6 +4,7 @@ import { BearerKeys } from '../ops/bearer-keys.js'
 import type { Clock } from '../ops/clock.js'
 import { tlsProblem } from '../ops/listen-problem.js'
 import { DataPlane, type Admitted } from './data-plane.js'
+import type { FileSource } from './file-download.js'
 import type { RouteLookup } from './http-routes.js'
 import { LinkTable } from './link-table.js'
 import { bind } from './listen.js'
@@ -31,6 +32,8 @@ export interface XagentServerOptions {
   readonly newId: () => string
   /** Asked anew for every request, so routes may come and go. */
   readonly route: RouteLookup
+  /** Where files are; null = none are carried. */
+  readonly files: FileSource | null
   readonly observe: (event: ListenerEvent) => void
 }
 
@@ -61,7 +64,7 @@ export async function startXagentServer(options: XagentServerOptions): Promise<X
   const links = new LinkTable(options.limits)
   // Above the largest frame, or a single one could never be sent.
   const maxBackpressureBytes = Math.min(4 * maxFrameBytes, MAX_INT32)
-  const requests = new RequestHandler({ keys, links, route: options.route, observe: options.observe })
+  const requests = new RequestHandler({ keys, links, route: options.route, files: options.files, observe: options.observe })
   const plane = new DataPlane({ ...options, links, maxBackpressureBytes })
   const app = createApp(options)
   app.ws<Admitted>('/*', { ...framing(maxFrameBytes, maxBackpressureBytes), ...handlers(plane, requests) })

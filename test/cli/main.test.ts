@@ -18,7 +18,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
 
 const run = (...args: Parameters<typeof start>) => start(...args).closed
 
-t.testdir({ 'good.yaml': 'files: { ttl: 1h }\nconnectors:\n  - { name: telegram, url: "http://127.0.0.1:19091" }\n', 'bad.yaml': 'retention:\n  ttl: soon\n' })
+t.testdir({ 'good.yaml': 'delivery: { idle_close: 1h }\nconnectors:\n  - { name: telegram, url: "http://127.0.0.1:19091" }\n', 'bad.yaml': 'retention:\n  ttl: soon\n' })
 
 t.test('help: of the whole, of a command, of a command that comes later', async (t) => {
   const [whole, serve, check, later] = await Promise.all([run(['--help']), run(['serve', '--help']), run(['check-config', '--help']), run(['why', '--help'])])
@@ -51,7 +51,7 @@ t.test('check-config: right, wrong, missing', async (t) => {
   ])
   t.equal(good.code, 0)
   t.match(good.out, /telegram/)
-  t.match(good.out, /good\.yaml:1: files\.ttl: not yet in this version/)
+  t.match(good.out, /good\.yaml:1: delivery\.idle_close: not yet in this version/)
   t.notMatch(good.out, /hunter22/)
   t.equal(bad.code, 2)
   t.match(bad.err, /^bad\.yaml:2: retention\.ttl: /m)
@@ -68,7 +68,7 @@ t.test('serve refuses what this version would have to ignore', async (t) => {
 })
 
 t.test('serve runs from the default file until SIGTERM, and ends with 0', async (t) => {
-  const folder = t.testdir({ config: { 'gateway.yaml': 'listen: { host: 127.0.0.1, port: 0 }\nadmin: { port: 0 }\nstore: "memory:"\nconnectors: [{ name: a, url: "http://127.0.0.1:1" }]\n' } })
+  const folder = t.testdir({ config: { 'gateway.yaml': 'listen: { host: 127.0.0.1, port: 0 }\nadmin: { port: 0 }\nstore: "memory:"\nfiles: { dir: files }\nconnectors: [{ name: a, url: "http://127.0.0.1:1" }]\n' } })
   const { child, said, closed } = start([], {}, folder)
   while (!said.out.includes('the gateway is listening')) await Promise.race([once(child.stdout, 'data'), closed.then(() => { throw new Error(said.err) })])
   child.kill('SIGTERM')

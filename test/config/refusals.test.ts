@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { CONNECTORS, problems } from './parsed.js'
 
@@ -106,6 +107,14 @@ t.test('files that cannot be read: a private CA, a Skill, TLS', async (t) => {
   refused(t, `connectors:\n  - name: a\n    url: http://h\n    skill: ${folder}\n`, '4: connectors[0].skill', /EISDIR/)
   refused(t, `listen:\n  tls:\n    cert: ${folder}/none.pem\n    key: /dev/null\n${CONNECTORS}`, '3: listen.tls.cert', /ENOENT/)
   refused(t, `admin:\n  tls: { cert: /dev/null }\n${CONNECTORS}`, '2: admin.tls.key', /is missing; must be the path of a PEM file/)
+})
+
+t.test('a folder for files that can neither be made nor written; nothing is made by the check', async (t) => {
+  const folder = t.testdir({ file: '' })
+  refused(t, `files:\n  ttl: 1h\n  dir: ${folder}/file\n${CONNECTORS}`, '3: files.dir', /is no folder.*can be made or written/)
+  refused(t, `files: { dir: ${folder}/file/below }\n${CONNECTORS}`, '1: files.dir', /file is no folder/)
+  t.strictSame(problems(`files: { dir: ${folder}/a/b }\n${CONNECTORS}`), [])
+  t.strictSame(readdirSync(folder), ['file'])
 })
 
 t.test('a first backoff above the longest one', async (t) => {

@@ -564,3 +564,14 @@ t.test('what was refused in an earlier turn stays refused in the next, until it 
   answer(rig, 'f3', 'to two')
   t.strictSame(sent(rig), ['bob: to bob', 'ann: to one', 'ann: to two'])
 })
+
+t.test('of two messages of one millisecond one expires: the other keeps its target', async (t) => {
+  const rig = people({ limits: { ttlMs: 10 * MINUTE, window: 2 } })
+  for (const text of ['one', 'two']) rig.wechat('ann', text)
+  t.equal(rig.lastTransmit().messageId, 'm2')
+  accept(rig)
+  rig.pass(10 * MINUTE + 30_000)
+  t.strictSame(rig.ended.map(({ outcome, messageId }) => `${messageId} ${outcome}`), ['m2 accepted', 'm1 expired'])
+  answer(rig, 'f1', 'late, to two')
+  t.match(rig.of('invoke').map((call) => call.arguments), [{ context_token: 'ctx-ann-2' }])
+})

@@ -17,7 +17,9 @@ export interface GatewayProcess {
 /** Starts `serve` on a configuration and resolves when it listens. `t` kills it at the end if nothing else did. */
 export async function gatewayProcess(t: { teardown(fn: () => void): void }, folder: string, config: string): Promise<GatewayProcess> {
   const file = join(folder, 'gateway.yaml')
-  await writeFile(file, config)
+  // Not into the folder that the tests run in.
+  const files = /^files:/m.test(config) ? '' : `\nfiles: { dir: "${join(folder, 'files')}" }\n`
+  await writeFile(file, config + files)
   const child: ChildProcess = spawn(process.execPath, ['--import=tsx', MAIN, 'serve', '--config', file], { stdio: ['ignore', 'pipe', 'pipe'] })
   t.teardown(() => void child.kill('SIGKILL'))
   let text = ''

@@ -37,6 +37,10 @@ export interface Stand {
 export interface StandOptions {
   readonly kind?: SimConnectorOptions['kind']
   readonly dialect?: SimConnectorOptions['dialect']
+  /** YAML of further keys of `files`, in one line. */
+  readonly files?: string
+  /** `listen.public_url`. */
+  readonly publicUrl?: string
   /** YAML of further top-level keys. */
   readonly config?: string
   /** YAML of further keys of the connector, indented by four spaces. */
@@ -57,11 +61,12 @@ export interface Teardown {
 export async function stand(t: Teardown, options: StandOptions = {}): Promise<Stand> {
   const folder = await mkdtemp(join(tmpdir(), 'xig-stand-'))
   const connector = await startSimConnector({ kind: options.kind ?? 'telegram', dialect: options.dialect ?? '1.0', apiKey: CONNECTOR_KEY })
-  // Also where what follows fails.
-  t.teardown(async () => {
+  const clear = async (): Promise<void> => {
     if (connector.running) await connector.stop()
     await rm(folder, { recursive: true, force: true })
-  })
+  }
+  // Also where what follows fails.
+  t.teardown(clear)
   const logs: Record<string, unknown>[] = []
   let text = ''
   const destination = new Writable({
@@ -101,8 +106,7 @@ export async function stand(t: Teardown, options: StandOptions = {}): Promise<St
     async close() {
       for (const xagent of xagents) await xagent.terminate()
       await made.gateway.stop('end of a test')
-      if (connector.running) await connector.stop()
-      await rm(folder, { recursive: true, force: true })
+      await clear()
     },
   }
   t.teardown(() => made.close())
@@ -146,7 +150,8 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
 
 function configText(options: StandOptions, connectorUrl: string, folder: string): string {
   return [
-    'listen: { host: 127.0.0.1, port: 0 }',
+    `listen: { host: 127.0.0.1, port: 0${options.publicUrl === undefined ? '' : `, public_url: "${options.publicUrl}"`} }`,
+    `files: { dir: "${join(folder, 'files')}", ${options.files ?? ''} }`,
     'admin: { port: 0 }',
     `xagent: { api_keys: ["${XAGENT_KEY}"] }`,
     `store: "${options.store === 'lmdb' ? `lmdb:${join(folder, 'store')}` : 'memory:'}"`,

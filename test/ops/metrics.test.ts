@@ -53,11 +53,20 @@ t.test('exports every metric whose feature is built, under its exact name and la
     'dead_letters gauge', 'overflow_total counter', 'tool_invocations_total counter', 'tool_seconds histogram', 'legacy_up gauge',
     'xagent_connected gauge', 'xagent_protocol gauge', 'channels_open gauge', 'links_paused gauge', 'links_refused_total counter',
     'routes_owned gauge', 'reconnects_total counter', 'legacy_gaps_total counter', 'legacy_gap_seconds_total counter',
-    'store_seconds histogram', 'store_errors_total counter', 'limit gauge', 'ledger_imbalance gauge', 'event_loop_lag_seconds gauge',
+    'store_seconds histogram', 'store_errors_total counter', 'files_bytes gauge', 'limit gauge', 'ledger_imbalance gauge', 'event_loop_lag_seconds gauge',
     'build_info gauge',
   ].sort())
   t.match(text, /xagent_gateway_build_info\{version="1\.2\.3",git_rev="abc",node="\d/)
   t.ok((valueOf(text, 'event_loop_lag_seconds') ?? -1) >= 0)
+})
+
+t.test('shows the size of the files kept, by kind', async (t) => {
+  const metrics = started(t)
+  t.equal(valueOf(await metrics.scrape(), 'files_bytes{kind="staged"}'), 0)
+  metrics.filesFrom(() => ({ staged: 12, inbound: 34 }))
+  const text = await metrics.scrape()
+  t.equal(valueOf(text, 'files_bytes{kind="staged"}'), 12)
+  t.equal(valueOf(text, 'files_bytes{kind="inbound"}'), 34)
 })
 
 t.test('starts the counters of a route at 0, for every outcome of the table', async (t) => {

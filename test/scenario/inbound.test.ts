@@ -117,16 +117,16 @@ t.test('words beyond the xAgent frame limit are a dead letter message_too_large,
   t.equal(await s.metric('messages_total', { direction: 'inbound', outcome: 'too_large' }), 1)
 })
 
-t.test('of a push with files the words go on and the loss is counted; without words it is a dead letter', async (t) => {
+t.test('of a push whose files cannot be had the words go on and the loss is counted; without words it is a dead letter', async (t) => {
   const s = await stand(t)
   const { xagent, legacyId } = await openChannel(s)
-  s.connector.push(legacyId, { text: 'see attached', files: [{ type: 'file', filename: 'plan.pdf', bytes: Buffer.from('x') }] as never })
-  s.connector.push(legacyId, { text: '', files: [{ type: 'image', filename: 'a.jpg', bytes: Buffer.from('x') }] as never })
+  s.connector.push(legacyId, { text: 'see attached', files: [{ type: 'file', filename: 'plan.pdf' }] })
+  s.connector.push(legacyId, { text: '', files: [{ type: 'image', filename: 'a.jpg' }] })
   const message = await xagent.waitFor('message')
   t.equal(message.text, 'see attached')
   t.notOk('files' in message.payload)
-  await until(async () => (await s.metric('dead_letters_total', { reason: 'files_not_supported' })) === 1, 'the dead letter')
-  t.equal(await s.metric('deviations_total', { reason: 'files_left_out' }), 1)
+  await until(async () => (await s.metric('dead_letters_total', { reason: 'empty_message' })) === 1, 'the dead letter')
+  t.equal(await s.metric('deviations_total', { reason: 'file_lost' }), 2)
   t.equal(xagent.received.length, 1)
 })
 

@@ -25,7 +25,7 @@ async function ground(t: Test, more = ''): Promise<Ground> {
   const connector = await startSimConnector({ kind: 'telegram' })
   t.teardown(() => connector.stop())
   const config = [
-    'listen: { host: 127.0.0.1, port: 0 }', 'admin: { port: 0 }', 'xagent: { api_keys: [key] }', `store: "lmdb:${folder}/data"`, more,
+    'listen: { host: 127.0.0.1, port: 0 }', 'admin: { port: 0 }', 'xagent: { api_keys: [key] }', `store: "lmdb:${folder}/data"`, `files: { dir: "${folder}/files" }`, more,
     'connectors:', `  - { name: telegram, url: "${connector.url}" }`,
   ].join('\n')
   const made: Ground = {

@@ -166,5 +166,5 @@ t.test('a relayed tool call passes only projected arguments and listed result fi
   t.equal(s.connector.toolCalls.length, 1)
   t.strictSame(s.connector.toolCalls[0]?.arguments, { text: 'reminder', connector_channel_id: legacyId })
   t.notMatch(JSON.stringify(s.connector.toolCalls[0]?.context), /sess/)
-  t.match(await xagent.request('tool.invoke', channelId, { tool_id: 'telegram_message_send_media', arguments: {} }), { error: { code: 'tool_not_available' } })
+  t.match(await xagent.request('tool.invoke', channelId, { tool_id: 'no_such_tool', arguments: {} }), { error: { code: 'tool_not_available' } })
 })

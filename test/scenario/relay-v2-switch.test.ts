@@ -1,4 +1,5 @@
 import t from 'tap'
+import { upload } from '../helper/upload.js'
 import { SimV2Connector } from '../../src/sim/v2-connector.js'
 import { CONNECTOR_KEY, openChannel, stand, until } from '../helper/stand.js'
 import { relayStand } from '../helper/relay-stand.js'
@@ -75,7 +76,8 @@ t.test('observe lets a wrong shape through the relay, and counts it', async (t) 
   s.acme.write(southId, { message_id: 'u1', text: 'x', created_at: 'yesterday', mood: 'good', files: [{ type: 'sticker', file_ref: 'f', download_url: 'https://files.example/a' }] })
   t.strictSame((await xagent.waitFor('message')).payload, { message_id: 'u1', text: 'x', created_at: 'yesterday', files: [{ type: 'sticker', file_ref: 'f', download_url: 'https://files.example/a' }] })
   await s.acme.waitFor('ack')
-  t.match(await xagent.sendFinal(channelId, { messageId: 'a1', text: 'x', files: [{ type: 'sticker', file_ref: 'f' }] }), { payload: { status: 'accepted' } })
+  const ref = await upload(s.baseUrl('acme'), channelId, Buffer.from('bytes'), 'f.bin')
+  t.match(await xagent.sendFinal(channelId, { messageId: 'a1', text: 'x', files: [{ type: 'sticker', file_ref: ref }] }), { payload: { status: 'accepted' } })
   xagent.sendActivity(channelId, 'sleeping')
   xagent.sendDelta(channelId, { messageId: 'a2', sequence: 0, text: 'x' })
   await s.acme.waitFor('packet', ({ type }) => type === 'chat.activity')

@@ -1,8 +1,11 @@
 import t from 'tap'
+import { upload } from '../helper/upload.js'
 import { until } from '../helper/stand.js'
 import { relayStand } from '../helper/relay-stand.js'
 
 const file = (more: Record<string, unknown> = {}) => ({ type: 'image', file_ref: 'file_1', filename: 'a.png', mime_type: 'image/png', byte_size: 3, download_url: 'https://files.example/a.png', ...more })
+
+const PICTURE = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')
 
 t.test('the connector is spoken to in v2 alone, and keeps its ids to its side', async (t) => {
   const s = await relayStand(t)
@@ -187,16 +190,22 @@ t.test('acks that match nothing are counted and go no further', async (t) => {
   t.equal(s.acme.pending.length, 1)
 })
 
-t.test('files: the connector\'s URL crosses, one that needs the gateway does not yet', async (t) => {
+t.test('files: what stands under the connector is fetched through the gateway, uploads are handed on, another host is xAgent\'s to ask', async (t) => {
   const s = await relayStand(t)
   const { xagent, channelId, southId } = await s.relayed()
+  s.acme.files.set('file_2', { bytes: PICTURE, contentType: 'image/png', filename: 'a.png', recipient: null })
   s.acme.write(southId, { message_id: 'u1', files: [file({ cdn_key: 'k' }), file({ file_ref: 'file_2', download_url: '/files/refs/file_2' })] })
-  t.strictSame((await xagent.waitFor('message')).files, [file()])
-  t.equal(await s.count('deviations_total', { reason: 'file_without_url' }), 1)
-  s.acme.write(southId, { message_id: 'u2', files: [file({ download_url: '/files/refs/file_1' })] })
-  t.match(await s.acme.waitFor('ack', ({ payload }) => payload?.['message_id'] === 'u2'), { payload: { status: 'rejected', code: 'files_not_supported', retryable: false } })
-  await xagent.sendFinal(channelId, { messageId: 'a1', text: 'see', files: [{ type: 'file', file_ref: 'file_9', filename: 'r.pdf' }] })
-  t.match(s.acme.events.all('final'), [{ payload: { files: [{ type: 'file', file_ref: 'file_9', filename: 'r.pdf' }] } }])
+  const [foreign, own] = (await xagent.waitFor('message')).files as readonly Record<string, string>[]
+  t.strictSame(foreign, file())
+  t.match(own?.['download_url'], /^\/files\/refs\/file_[\w-]{32}$/)
+  const got = await fetch(`${s.baseUrl('acme')}${own?.['download_url']}`)
+  t.strictSame(Buffer.from(await got.arrayBuffer()), PICTURE)
+  const ref = await upload(s.baseUrl('acme'), channelId, PICTURE, 'r.png')
+  t.match(await xagent.sendFinal(channelId, { messageId: 'a1', text: 'see', files: [{ type: 'image', file_ref: ref, filename: 'r.png' }] }), { payload: { status: 'accepted' } })
+  const [sent] = s.acme.http.all('upload')
+  t.strictSame([sent?.channelId, sent?.bytes], [southId, PICTURE])
+  t.match(s.acme.events.all('final'), [{ payload: { files: [{ type: 'image', file_ref: sent?.ref, filename: 'r.png' }] } }])
+  t.match(await xagent.sendFinal(channelId, { messageId: 'a2', text: 'see', files: [{ type: 'file', file_ref: 'file_unknown' }] }), { payload: { status: 'rejected', retryable: false } })
 })
 
 t.test('tools keep what was written for v2, and are called with all their arguments', async (t) => {

@@ -19,7 +19,7 @@ for (const kind of ['telegram', 'wechat', 'feishu', 'generic'] as const) {
       t.equal(skill.headers.get('x-xagent-skill-id'), name)
       t.equal(skill.headers.get('x-xagent-skill-sha256'), createHash('sha256').update(skill.text).digest('hex'))
       t.match(skill.text, new RegExp(`^---\\nname: ${name}\\n`))
-      t.notMatch(skill.text, /media|reply_ref|im-connector-reply/)
+      t.notMatch(skill.text, /\/media|media_ref|reply_ref|im-connector-reply/)
       t.ok(card.tools.every((tool) => tool.related_skill_ids.length === 1 && tool.related_skill_ids[0] === name), 'one name everywhere')
       const health = healthSchema.safeParse(JSON.parse((await xagent.fetch('/health')).text))
       t.ok(health.success, health.error?.message ?? 'health')

@@ -2,7 +2,7 @@
 import { EventEmitter, once } from 'node:events'
 import type { Test } from 'tap'
 import { systemClock } from '../../src/ops/clock.js'
-import type { RouteName } from '../../src/protocol/ids.js'
+import type { ChannelId, RouteName } from '../../src/protocol/ids.js'
 import type { Packet } from '../../src/protocol/packet.js'
 import type { ListenerEvent } from '../../src/xagent/listener-event.js'
 import type { HttpBody, NorthRoute, XagentLink } from '../../src/xagent/port.js'
@@ -16,6 +16,8 @@ export class FakeRoute extends EventEmitter implements NorthRoute {
   readonly packets: Packet[] = []
   readonly links: XagentLink[] = []
   closedLinks = 0
+  /** Ids of the route's channels. */
+  readonly channels = new Set<string>()
   countsAgainstLimit = true
   cardBody: HttpBody = { status: 200, contentType: 'application/json', body: '{"schema":"xagent.connector/v1"}' }
   skillBody: HttpBody & { headers?: Record<string, string> } = {
@@ -35,6 +37,10 @@ export class FakeRoute extends EventEmitter implements NorthRoute {
   card = (): HttpBody => this.cardBody
   skill = (): HttpBody & { headers?: Record<string, string> } => this.skillBody
   health = (): HttpBody => this.healthBody
+
+  ownsChannel(id: string): ChannelId | null {
+    return this.channels.has(id) ? (id as ChannelId) : null
+  }
 
   onLinkOpened(link: XagentLink): void {
     this.links.push(link)
@@ -88,6 +94,7 @@ export async function listening(t: Test, changes: Changes = {}): Promise<Listeni
     clock: systemClock(),
     newId: () => `id-${(ids += 1)}`,
     route: (name) => (name === route.name ? route : undefined),
+    files: null,
     observe: (event) => events.push(event),
     ...others,
     limits: { maxFrameBytes: 65_536, maxLinks: 100, linksPerIp: 50, helloTimeoutMs: 60_000, packetsPerSecond: 2000, ...limits },
