@@ -19,9 +19,13 @@ export class LineWriter {
     return this.#closed
   }
 
-  /** Resolves when more may be written; writes nothing once the reader is gone. Rejects when the stream cannot be written. */
-  async write(line: string): Promise<void> {
+  /** Throws what ended the stream, unless its reader just went away. */
+  check(): void {
     if (this.#failure !== null) throw this.#failure
+  }
+
+  /** Resolves when more may be written; writes nothing once the stream has ended. */
+  async write(line: string): Promise<void> {
     if (this.#closed || this.stream.write(`${line}\n`)) return
     // `once` also rejects at an error, which the listener above has dealt with.
     await Promise.race([once(this.stream, 'drain'), once(this.stream, 'close')]).catch(() => undefined)

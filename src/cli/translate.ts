@@ -77,6 +77,7 @@ async function runLines(session: TranslateSession, catalog: Catalog, explain: bo
     // Nobody reads any more: `translate | head` is no failure.
     if (output.closed) break
   }
+  output.check()
   return failed ? EXIT.failed : EXIT.ok
 }
 

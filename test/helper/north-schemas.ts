@@ -62,6 +62,10 @@ const authAck = z.strictObject({
   qr_code_text: text.optional(), qr_code_image: text.optional(), expires_at: z.number().int().optional(), poll_interval_millis: z.number().int().optional(), message: z.string().optional(),
   connection_descriptor: descriptorSchema.optional(),
 })
+const fileItem = z.strictObject({
+  type: z.enum(['image', 'video', 'audio', 'file']), file_ref: text, filename: text.optional(), mime_type: text.optional(), byte_size: z.number().int().nonnegative().optional(),
+  expires_at: z.number().int().nonnegative().optional(), download_url: z.string().regex(/^(\/|https?:\/\/)/),
+})
 const PAYLOADS: Readonly<Record<string, z.ZodType>> = {
   'connector.hello.ack': z.strictObject({ connector_card_id: text, connector_id: text, protocol_version: z.literal('3.0') }),
   'channel.open.ack': z.strictObject({ connector_channel_id: text, connection_descriptor: descriptorSchema }),
@@ -72,7 +76,11 @@ const PAYLOADS: Readonly<Record<string, z.ZodType>> = {
   'auth.status.ack': authAck,
   'auth.logout.ack': z.strictObject({ status: z.literal('ok'), connection_descriptor: descriptorSchema }),
   'tool.invoke.ack': z.strictObject({ tool_id: toolId, result: z.record(z.string(), z.unknown()) }),
-  'chat.message': z.strictObject({ message_id: text, text: z.string().min(1), created_at: z.number().int().nonnegative() }),
+  'auth.cancel.ack': z.strictObject({ auth_session_id: z.string(), status: z.enum(['canceled', 'ignored', 'not_found']), auth_status: text.optional() }),
+  'tool.progress.push': z.strictObject({ tool_id: toolId, status: z.string().optional(), message: z.string().optional(), progress: z.number().optional() }),
+  'chat.message': z.strictObject({ message_id: text, text: z.string().optional(), files: z.array(fileItem).optional(), created_at: z.number().int().nonnegative().optional() })
+    .refine(({ text: words = '', files = [] }) => words.trim() !== '' || files.length > 0, 'text or files')
+    .refine(({ files = [] }) => new Set(files.map((file) => file.file_ref)).size === files.length, 'a file_ref is unique in its message'),
   'chat.message.ack': z.discriminatedUnion('status', [
     z.strictObject({ status: z.enum(['accepted', 'duplicate']), message_id: text }),
     z.strictObject({ status: z.literal('rejected'), message_id: text, code: text, message: text.optional(), retryable: z.boolean() }),
@@ -92,6 +100,33 @@ export function packetProblem(packet: unknown): string | null {
   if (WITH_REPLY_TO.test(type) && replyTo === undefined) return `${type} answers nothing`
   if (type === 'error') return error === undefined ? 'an error without error' : null
   if (error !== undefined) return Object.keys(payload).length === 0 ? null : 'payload beside error'
+  const checked = schema.safeParse(payload)
+  return checked.success ? null : `${type}: ${checked.error.message}`
+}
+
+/** Requests that a v1 connector knows, by the payload that each may have. */
+const SOUTHBOUND: Readonly<Record<string, z.ZodType>> = {
+  'connector.hello': z.strictObject({ connector_card_id: text, connector_id: z.string(), protocol_version: z.literal('3.0'), supported_profiles: z.tuple([z.literal('xagent.im.v1')]) }),
+  'channel.open': z.strictObject({}),
+  'auth.start': z.strictObject({ flow_id: z.string(), input: z.unknown() }),
+  'auth.status': z.strictObject({ flow_id: z.string(), auth_session_id: z.string(), refresh: z.literal(true).optional() }),
+  'auth.cancel': z.strictObject({ auth_session_id: z.string() }),
+  'auth.logout': z.strictObject({}),
+  'connection.descriptor.get': z.strictObject({}),
+  'tool.invoke': z.strictObject({
+    tool_id: text, arguments: z.object({ connector_channel_id: text }).catchall(z.unknown()), context: z.strictObject({ tool_call_id: text }),
+  }),
+  ping: z.strictObject({}),
+}
+
+/** What is wrong with a packet that the gateway sent to a v1 connector; null = nothing. An ack of a push would be wrong, too. */
+export function southProblem(packet: unknown): string | null {
+  const parsed = envelope.safeParse(packet)
+  if (!parsed.success) return `envelope: ${parsed.error.message}`
+  const { type, payload, request_id: requestId } = parsed.data
+  const schema = SOUTHBOUND[type]
+  if (schema === undefined) return `${type} is no packet that a v1 connector is sent`
+  if (requestId === undefined) return `${type} asks without a request_id`
   const checked = schema.safeParse(payload)
   return checked.success ? null : `${type}: ${checked.error.message}`
 }

@@ -9,6 +9,7 @@ import { startGateway, type Gateway } from '../../src/gateway.js'
 import { createLogger } from '../../src/ops/logger.js'
 import { openStore } from '../../src/store/open.js'
 import type { Store } from '../../src/store/port.js'
+import { packetProblem, southProblem } from './north-schemas.js'
 import { SimXagent, type SimXagentOptions } from '../../src/sim/xagent.js'
 import { startSimConnector, type SimConnector, type SimConnectorOptions } from '../../src/sim/connector.js'
 
@@ -49,6 +50,8 @@ export interface StandOptions {
   readonly connectors?: string
   /** `memory:` or `lmdb` (in the stand's folder). */
   readonly store?: 'memory' | 'lmdb'
+  /** `any`: packets of other shapes than the protocol's are part of the test. */
+  readonly shapes?: 'any'
   /** What the store is wrapped in. */
   readonly wrapStore?: (store: Store) => Store
 }
@@ -107,10 +110,19 @@ export async function stand(t: Teardown, options: StandOptions = {}): Promise<St
       for (const xagent of xagents) await xagent.terminate()
       await made.gateway.stop('end of a test')
       await clear()
+      if (options.shapes !== 'any') checkPackets(connector, xagents)
     },
   }
   t.teardown(() => made.close())
   return made
+}
+
+/** Whatever a test was about: every packet that the gateway sent is one that protocol and profile know. */
+function checkPackets(connector: SimConnector, xagents: readonly SimXagent[]): void {
+  const north = xagents.flatMap((xagent) => xagent.events.all('packet').map(packetProblem))
+  const south = connector.events.all('packet').map(({ packet }) => southProblem(packet))
+  const problems = [...new Set([...north, ...south])].filter((problem) => problem !== null)
+  if (problems.length > 0) throw new Error(`packets of the gateway that nobody knows: ${problems.join('; ')}`)
 }
 
 export interface OpenChannel {

@@ -4,7 +4,7 @@ import { SimV2Connector } from '../../src/sim/v2-connector.js'
 import { CONNECTOR_KEY, openChannel, stand, until } from '../helper/stand.js'
 import { relayStand } from '../helper/relay-stand.js'
 
-const OBSERVE = { config: 'boundary: { mode: observe }' }
+const OBSERVE = { shapes: 'any' as const, config: 'boundary: { mode: observe }' }
 
 t.test('a translated and a relayed connector side by side', async (t) => {
   const s = await relayStand(t)

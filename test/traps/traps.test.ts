@@ -80,6 +80,8 @@ t.test('trap 8: a timeout or a reset is unknown: never sent again, never called 
     for (const when of ['before', 'after']) t.equal(toolOutcome(recordedPacket(connector, `tool: connection reset ${when} the effect`), NO_PROOF, presetOf(connector)).class, 'in_doubt')
   }
   t.strictSame([failureOutcome('timeout', true).class, failureOutcome('link_lost', true).class, failureOutcome('not_connected', false).class], ['in_doubt', 'in_doubt', 'temporary'])
+  const unheard = { ...recordedPacket('telegram', 'tool: text missing'), error: { code: 'tool_invoke_failed', message: 'something nobody has seen yet' } }
+  for (const connector of CONNECTORS) t.equal(toolOutcome(unheard, NO_PROOF, presetOf(connector)).class, 'in_doubt', 'what no preset knows is unknown, too')
   const rig = open()
   rig.final('f1', 'hi')
   rig.answerStep('f1', 0, { class: 'in_doubt' })
