@@ -16,7 +16,8 @@ import { endAbandoned, refusedOnce } from './reply-end.js'
 import { advance, isBound, takeOver } from './reply-steps.js'
 import { replayChanges, restarted } from './replay.js'
 import type { Binding, Channel, FinalJob, Shared } from './state.js'
-import { turnChange, turnWorked } from './turn.js'
+import { turnWorked } from './turn.js'
+import { turnChange } from './turn-record.js'
 
 /** At most this many times `outbound_queue` finals may wait for their redelivery per channel. */
 const DEFERRED_FACTOR = 10

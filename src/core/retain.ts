@@ -13,7 +13,8 @@ import { noteWriter } from './last-chat.js'
 import { inboundBodyKey, inboundKey, type Change, type ReplyTarget } from './record.js'
 import { hold, orderOf } from './reorder.js'
 import { waitingCount, type Arrival, type Channel, type Shared, type Waiting } from './state.js'
-import { forgetEverybody, seeConversation, turnChange, turnTargetRefreshed } from './turn.js'
+import { forgetEverybody, seeConversation, turnTargetRefreshed } from './turn.js'
+import { turnChange } from './turn-record.js'
 import type { TranslatedPush } from '../translate/message-push.js'
 
 type MessagePush = Extract<TranslatedPush, { kind: 'message' }>

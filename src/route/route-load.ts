@@ -1,6 +1,6 @@
 /** A route's stored records at start (DESIGN §7): ids, channels, who talks, what waits, what was under way. */
 import { restoreInbound, restoreOutbound } from '../core/load.js'
-import { restoreTurn } from '../core/turn.js'
+import { restoreTurn } from '../core/turn-record.js'
 import type { Effect } from '../core/effect.js'
 import { ROUTE_KEY, orderPrefix, type ChannelRecord, type InboundRecord, type OutboundRecord, type RouteRecord, type TurnRecord } from '../core/record.js'
 import type { RouteName } from '../protocol/ids.js'

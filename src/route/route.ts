@@ -1,7 +1,6 @@
 /** One fronted connector: joins the xAgent side, the core and the legacy side. It wires; what the parts mean stands in them. */
-import { newDeltaCache, openStreams, sweepDeltas } from '../core/delta.js'
+import { openStreams, sweepDeltas } from '../core/delta.js'
 import type { Ended } from '../core/effect.js'
-import { newFlushGate } from '../core/flush.js'
 import { newLedger, type Ledger } from '../core/ledger.js'
 import type { Budget, Shared } from '../core/state.js'
 import { CARD_UNKNOWN } from '../legacy/link-end.js'
@@ -29,6 +28,7 @@ import { NorthLinks } from './north-link.js'
 import { assembleParts, type RouteParts } from './parts.js'
 import { loadChannels, loadFacts } from './route-load.js'
 import { routeSnapshot } from './route-snapshot.js'
+import { newShared } from './shared-state.js'
 
 const ALIVE_INTERVAL_MS = 5_000
 const DRAIN_POLL_MS = 50
@@ -377,26 +377,4 @@ export class Route implements NorthRoute {
       this.#every(ms, fn)
     })
   }
-}
-
-function newShared({ settings, presetFor, budget, flushChannels, newId, clock, files }: RouteOptions): Shared {
-  const startedAt = Math.round(clock.wall())
-  return {
-    limits: settings.limits,
-    dialect: { preset: presetFor(null), tools: new Map() },
-    budget,
-    gate: newFlushGate(flushChannels),
-    deltas: newDeltaCache(),
-    fileLink: linkMaker(files?.publicUrl ?? null),
-    run: newId('').toLowerCase().replace(/[^a-z0-9]/g, '').slice(0, 10),
-    // Above every sequence of an earlier run, also of one whose records are gone.
-    nextSeq: startedAt * 1_000,
-    nextDeadLetter: 0,
-    jitterSeed: startedAt >>> 0,
-  }
-}
-
-/** A reference is unguessable and expires, so its link needs no key. */
-function linkMaker(publicUrl: string | null): Shared['fileLink'] {
-  return publicUrl === null ? null : (ref) => `${publicUrl.replace(/\/+$/, '')}/files/refs/${ref}`
 }
