@@ -4,7 +4,7 @@
  */
 import { inboundBodyKey, type FileItem, type MessageBody } from '../core/record.js'
 import type { RemoteFile, StoredFile } from '../files/stored-file.js'
-import { err, wireError, type Result } from '../protocol/errors.js'
+import { StoreError, err, wireError, type Result } from '../protocol/errors.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext, RouteFiles } from './context.js'
 
@@ -41,9 +41,20 @@ export class FileFetcher {
     if (this.#jobs.has(seq)) return
     const job: Job = { entry, seq, until: this.context.now() + this.files.fetchTimeoutMs, items: [], fresh: [] }
     this.#jobs.set(seq, job)
-    this.#settle(job).catch((error: unknown) => {
-      this.context.log.error({ err: error, seq }, 'the files of a message could not be settled')
-    }).finally(() => this.#jobs.delete(seq))
+    void this.#untilSettled(job).finally(() => this.#jobs.delete(seq))
+  }
+
+  /** A store that cannot be asked now is asked again: a message must not wait for ever because of it. */
+  async #untilSettled(job: Job): Promise<void> {
+    while (!this.#stop.signal.aborted && !this.#gone(job)) {
+      try {
+        return await this.#settle(job)
+      } catch (error) {
+        this.context.log.error({ err: error, seq: job.seq }, 'the files of a message could not be settled')
+        if (error instanceof StoreError && error.code === 'record_unreadable') return this.#bodyLost(job)
+        await this.#passed(MAX_RETRY_MS)
+      }
+    }
   }
 
   /** The connector pushed the message again: what is not there yet comes from the new references. */
@@ -92,13 +103,17 @@ export class FileFetcher {
   async #settle(job: Job): Promise<void> {
     const { commits } = this.context
     const body = (await commits.read('body', inboundBodyKey(job.seq))) as MessageBody | undefined
-    if (body === undefined) return
+    if (body === undefined) return this.#bodyLost(job)
     job.items = [...body.files]
     await Promise.all(job.items.map((_, index) => this.#one(job, index)))
     if (this.#stop.signal.aborted || this.#gone(job)) return
     const settled: MessageBody = { text: body.text, files: job.items }
     const lost = job.items.flatMap(({ lostBy }) => lostBy ?? [])
     commits.push([{ op: 'put', kind: 'body', key: inboundBodyKey(job.seq), value: settled }], () => this.onSettled(job.entry, job.seq, lost))
+  }
+
+  #bodyLost({ entry, seq }: Job): void {
+    this.onSettled(entry, seq, Array<string>(entry.channel.bySeq.get(seq)?.files ?? 0).fill('body_lost'))
   }
 
   async #one(job: Job, index: number): Promise<void> {
