@@ -5,13 +5,14 @@ import { endInDoubtAtLoad } from './reply-end.js'
 import { hold } from './reorder.js'
 import { outboundKey, type InboundRecord, type OutboundRecord } from './record.js'
 import type { Channel, Shared, Waiting } from './state.js'
+import { restoredTarget } from './turn-record.js'
 import type { MessageId } from '../protocol/ids.js'
 
 /** A waiting message of an earlier run: same id, same end of retention, never longer than one ttl from now. */
 export function restoreInbound(channel: Channel, shared: Shared, record: InboundRecord, now: number): void {
   const message: Waiting = {
     channelId: record.channelId, seq: record.seq, order: record.order, messageId: record.messageId, originalId: record.originalId,
-    conversation: record.conversation, target: record.target, contentHash: record.contentHash, bytes: record.bytes, createdAt: record.createdAt,
+    conversation: record.conversation, target: restoredTarget(record.target), contentHash: record.contentHash, bytes: record.bytes, createdAt: record.createdAt,
     takenAt: record.takenAt, expiresAt: Math.min(record.expiresAt, now + shared.limits.ttlMs), files: record.files, preparing: record.preparing, hasWords: record.hasWords,
     preset: record.preset, journal: [...record.journal], transmissions: 0, attempts: record.attempts, rejections: record.rejections, failures: 0,
     // The first transmission is not recorded, so nobody knows whether there was one.

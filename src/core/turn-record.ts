@@ -1,6 +1,6 @@
 /** What is durable of turns, bindings and writers of a channel: one record, written with whatever changes it (DESIGN §4 rule 1). */
 import type { ConversationKey } from '../protocol/ids.js'
-import { RECORD_VERSION, channelKey, type Change, type StoredTurn, type TurnRecord } from './record.js'
+import { RECORD_VERSION, channelKey, type Change, type ReplyTarget, type StoredTurn, type TurnRecord } from './record.js'
 import type { Channel, Turn, TurnMessage } from './state.js'
 
 /** Unfinished streams of a channel: so many of their bindings survive a restart, the latest. */
@@ -27,9 +27,14 @@ function storedTurn(turn: Turn): StoredTurn {
 }
 
 /** Takes a stored record over: clocks start anew when xAgent opens the channel (rule 6). */
-export function restoreTurn(channel: Channel, record: TurnRecord, now: number): void {
-  for (const [conversation, endedAt] of record.conversations) channel.conversations.set(conversation, endedAt)
+export function restoreTurn(channel: Channel, record: TurnRecord | (BeforeTurns & Pick<TurnRecord, 'target'>), now: number): void {
   channel.target = record.target
+  if (isBeforeTurns(record)) {
+    for (const conversation of record.conversations) channel.conversations.set(conversation, 0)
+    channel.target = restoredTarget(record.target)
+    return
+  }
+  for (const [conversation, endedAt] of record.conversations) channel.conversations.set(conversation, endedAt)
   channel.turnNumber = record.number
   channel.lastTurn = record.last
   // Nobody listened in between.
@@ -57,4 +62,18 @@ export function newState(number: number, conversation: ConversationKey, openedAt
     number, conversation, openedAt, messages: [], accepted: 0, finals: 0, activity: false, tick: 0, acceptedTick: 0, acceptedAt: 0, workTick: 0,
     workAt: 0, finalAt: 0, idle: null, busySince: null, unknown: null, refused: new Map(),
   }
+}
+
+/** Written before there were turns: who wrote, and the latest target. */
+interface BeforeTurns {
+  readonly conversations: readonly ConversationKey[]
+}
+
+function isBeforeTurns(record: TurnRecord | (BeforeTurns & Pick<TurnRecord, 'target'>)): record is BeforeTurns & Pick<TurnRecord, 'target'> {
+  return !('bound' in record)
+}
+
+/** A target as it is today: one that was written by an earlier version says nothing of files, typing and the last chat. */
+export function restoredTarget(target: ReplyTarget | null): ReplyTarget | null {
+  return target === null ? null : { ...{ file: null, lastChatOnly: false, typing: null }, ...target }
 }

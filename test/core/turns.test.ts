@@ -575,3 +575,14 @@ t.test('of two messages of one millisecond one expires: the other keeps its targ
   answer(rig, 'f1', 'late, to two')
   t.match(rig.of('invoke').map((call) => call.arguments), [{ context_token: 'ctx-ann-2' }])
 })
+
+t.test('a record from before there were turns is taken over: who wrote, and the latest target', async (t) => {
+  const before = people()
+  before.wechat('ann', 'from ann')
+  const [turn] = before.records<{ conversations: [string, number][]; target: unknown }>('turn')
+  const store = new Map([...before.store].filter(([key]) => !key.startsWith('inbound ')))
+  for (const key of store.keys()) if (key.startsWith('turn ')) store.set(key, { v: 1, channelId: 'cch_1', conversations: turn?.conversations.map(([key]) => key), target: turn?.target })
+  const rig = new Rig({ preset: 'wechat', store, now: before.now })
+  answer(rig, 'f1', 'a reminder')
+  t.strictSame(sent(rig), ['ann: a reminder'])
+})
