@@ -5,11 +5,13 @@
 import { inboundBodyKey, type FileItem, type MessageBody } from '../core/record.js'
 import type { RemoteFile, StoredFile } from '../files/stored-file.js'
 import { StoreError, err, wireError, type Result } from '../protocol/errors.js'
+import type { ChannelId } from '../protocol/ids.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext, RouteFiles } from './context.js'
 
 /** Downloads of one route at the same time. */
-const MAX_DOWNLOADS = 8
+const MAX_DOWNLOADS = 16
+const MAX_OF_A_CHANNEL = 4
 const FIRST_RETRY_MS = 500
 const MAX_RETRY_MS = 5_000
 
@@ -26,8 +28,8 @@ export class FileFetcher {
   readonly #jobs = new Map<number, Job>()
   readonly #remotes = new Map<string, Promise<Result<StoredFile>>>()
   readonly #stop = new AbortController()
-  readonly #line: (() => void)[] = []
-  #running = 0
+  readonly #line: { readonly channel: ChannelId; readonly go: () => void }[] = []
+  readonly #running = new Map<ChannelId, number>()
 
   constructor(
     private readonly context: RouteContext,
@@ -75,7 +77,7 @@ export class FileFetcher {
 
   async #copyRemote(file: RemoteFile): Promise<Result<StoredFile>> {
     if (typeof file.remote !== 'string') return err(wireError('file_not_available'))
-    await this.#place()
+    await this.#place(file.channelId)
     const late = new AbortController()
     const cancel = this.context.clock.timer(this.files.fetchTimeoutMs, () => late.abort())
     const signal = AbortSignal.any([this.#stop.signal, late.signal])
@@ -90,14 +92,14 @@ export class FileFetcher {
       return err(wireError('file_not_available'))
     } finally {
       cancel()
-      this.#leave()
+      this.#leave(file.channelId)
     }
   }
 
   /** Nothing is fetched any more; what was not settled is fetched by the next run. */
   stop(): void {
     this.#stop.abort()
-    for (const go of this.#line.splice(0)) go()
+    for (const { go } of this.#line.splice(0)) go()
   }
 
   async #settle(job: Job): Promise<void> {
@@ -119,7 +121,7 @@ export class FileFetcher {
   async #one(job: Job, index: number): Promise<void> {
     for (let attempt = 1; job.items[index]?.state === 'preparing'; attempt += 1) {
       const item = { ...job.items[index], sourceUrl: job.fresh[index]?.sourceUrl ?? job.items[index].sourceUrl }
-      const result = this.files.inbound === 'lazy' ? await this.#remembered(job, item) : await this.#copied(job, item)
+      const result = await this.#got(job, item)
       if (this.#stop.signal.aborted || this.#gone(job)) return
       if ('item' in result) return void job.items.splice(index, 1, result.item)
       const wait = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (attempt - 1))
@@ -132,13 +134,24 @@ export class FileFetcher {
     }
   }
 
+  /** A file store that cannot be written now is one more reason to try again. */
+  async #got(job: Job, item: FileItem): Promise<{ item: FileItem } | { code: string; retry: boolean }> {
+    try {
+      return this.files.inbound === 'lazy' ? await this.#remembered(job, item) : await this.#copied(job, item)
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      return { code: error.code, retry: true }
+    }
+  }
+
   async #remembered(job: Job, item: FileItem): Promise<{ item: FileItem } | { code: string; retry: boolean }> {
     const remembered = await this.files.store.remember(this.#factsOf(job, item), item.sourceUrl)
     return { item: { ...item, state: 'ready', ref: remembered.ref, filename: remembered.filename, expiresAt: remembered.expiresAt } }
   }
 
   async #copied(job: Job, item: FileItem): Promise<{ item: FileItem } | { code: string; retry: boolean }> {
-    await this.#place()
+    const { id } = job.entry
+    await this.#place(id)
     const late = new AbortController()
     const cancel = this.context.clock.timer(Math.max(0, job.until - this.context.now()), () => late.abort())
     const abort = AbortSignal.any([this.#stop.signal, late.signal])
@@ -151,7 +164,7 @@ export class FileFetcher {
       return { item: { ...item, state: 'ready', ref, type, filename, mimeType, byteSize, expiresAt } }
     } finally {
       cancel()
-      this.#leave()
+      this.#leave(id)
     }
   }
 
@@ -164,14 +177,30 @@ export class FileFetcher {
     return !entry.channel.bySeq.has(seq)
   }
 
-  async #place(): Promise<void> {
-    if (this.#running >= MAX_DOWNLOADS) await new Promise<void>((resolve) => this.#line.push(resolve))
-    this.#running += 1
+  /** A place for one download: some for every channel, so that slow files of one do not hold up the others. */
+  async #place(channel: ChannelId): Promise<void> {
+    if (this.#mayRun(channel)) return this.#count(channel, 1)
+    await new Promise<void>((go) => this.#line.push({ channel, go }))
   }
 
-  #leave(): void {
-    this.#running -= 1
-    this.#line.shift()?.()
+  #leave(channel: ChannelId): void {
+    this.#count(channel, -1)
+    const at = this.#line.findIndex((waiting) => this.#mayRun(waiting.channel))
+    const [next] = at === -1 ? [] : this.#line.splice(at, 1)
+    if (next === undefined) return
+    this.#count(next.channel, 1)
+    next.go()
+  }
+
+  #mayRun(channel: ChannelId): boolean {
+    const all = [...this.#running.values()].reduce((sum, one) => sum + one, 0)
+    return all < MAX_DOWNLOADS && (this.#running.get(channel) ?? 0) < MAX_OF_A_CHANNEL
+  }
+
+  #count(channel: ChannelId, by: 1 | -1): void {
+    const running = (this.#running.get(channel) ?? 0) + by
+    if (running === 0) this.#running.delete(channel)
+    else this.#running.set(channel, running)
   }
 
   #passed(ms: number): Promise<void> {

@@ -1,6 +1,5 @@
 /** The files of a final: what xAgent uploaded for this channel, and what tells one content from another (DESIGN §5). */
 import type { ArrivedFinal, FinalFile } from '../core/event.js'
-import { isRemote } from '../files/stored-file.js'
 import type { ChannelId } from '../protocol/ids.js'
 import type { FinalMessage } from '../protocol/im-v2.js'
 import { digest } from '../translate/conversation.js'
@@ -16,8 +15,8 @@ export function finalFiles(final: FinalMessage, channelId: ChannelId, { files, s
       complete = false
       return { ref: fileRef, stored: null }
     }
-    // Bytes that are still with the connector are told by their reference: nobody uploads them again.
-    content.push(type, filename ?? stored.filename, isRemote(stored) ? stored.ref : stored.sha256)
+    // What a person sent is told by its reference: nobody uploads it again, and its bytes may still be with the connector.
+    content.push(type, filename ?? stored.filename, stored.kind === 'inbound' ? stored.ref : stored.sha256)
     return { ref: fileRef, stored: { byteSize: stored.byteSize, mimeType: stored.mimeType, filename: stored.filename } }
   })
   return { files: found, contentHash: complete ? digest(content) : null }

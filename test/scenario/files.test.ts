@@ -1,6 +1,8 @@
 /** Files both ways, over real sockets: from the connector's HTTP side to xAgent's download, and back (DESIGN §3 Files, §5). */
 import t from 'tap'
 import { createHash } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { openChannel, stand, until, type OpenChannel, type Stand } from '../helper/stand.js'
 import { upload as uploadTo } from '../helper/upload.js'
 
@@ -170,4 +172,42 @@ t.test('an agent calls the file tool itself: its file_ref becomes the connector\
   t.match(await call('file_unknown', 'c2'), { error: { code: 'file_not_available' } })
   t.match(await call(ref, 'c1'), { payload: { result: { status: 'sent' } } })
   t.equal(s.connector.toolCalls.length, 1, 'a repeated call runs once')
+})
+
+t.test('slow files of one channel do not hold up those of another', async (t) => {
+  const s = await stand(t, { files: 'fetch_timeout: 20s' })
+  const [slow, fast] = [await openChannel(s), await openChannel(s)]
+  let failing = true
+  const pushed = s.connector.push(slow.legacyId, { text: 'slow', files: Array.from({ length: 20 }, () => ({ type: 'image' as const, bytes: PNG })) })
+  const refs = new Set((pushed.payload['media'] as { media_ref: string }[]).map(({ media_ref }) => media_ref))
+  s.connector.media.fault = (ref) => (failing && refs.has(ref) ? { status: 503, body: '' } : null)
+  s.connector.push(fast.legacyId, { text: 'fast', files: [{ type: 'image', bytes: PNG }] })
+  const { payload } = await fast.xagent.waitFor('message')
+  t.equal(filesOf(payload).length, 1)
+  failing = false
+  t.equal(filesOf((await slow.xagent.waitFor('message')).payload).length, 20)
+})
+
+t.test('staged bytes that have vanished refuse the final for now and harm nothing else', async (t) => {
+  const s = await stand(t)
+  const channel = await openChannel(s)
+  s.connector.push(channel.legacyId, { text: 'hello' })
+  await channel.xagent.waitFor('message')
+  const ref = await upload(s, channel, PNG, 'a.png')
+  await rm(join(s.folder, 'files', ref))
+  t.match(await channel.xagent.sendFinal(channel.channelId, { messageId: 'f1', text: '', files: [{ type: 'image', file_ref: ref }] as never }), { payload: { status: 'rejected' } })
+  t.match(await channel.xagent.sendFinal(channel.channelId, { messageId: 'f2', text: 'still here' }), { payload: { status: 'accepted' } })
+})
+
+t.test('lazy: a file that an agent sends on is the same content before and after it was fetched', async (t) => {
+  const s = await stand(t, { files: 'inbound: lazy' })
+  const channel = await openChannel(s)
+  s.connector.push(channel.legacyId, { text: 'keep these', files: [0, 1].map((i) => ({ type: 'image' as const, filename: 'a.png', bytes: Buffer.concat([PNG, Buffer.from(String(i))]) })) })
+  const [first, second] = filesOf((await channel.xagent.waitFor('message')).payload)
+  const send = (file: FileItem | undefined) => channel.xagent.sendFinal(channel.channelId, { messageId: 'f1', text: 'here', files: [{ type: 'image', file_ref: file?.file_ref }] as never })
+  let refusals = 1
+  s.connector.media.refuse = () => (refusals-- > 0 ? 503 : null)
+  t.match(await send(first), { payload: { status: 'rejected', retryable: true } })
+  t.match(await send(first), { payload: { status: 'accepted' } })
+  t.match(await send(second), { payload: { status: 'rejected', code: 'message_id_conflict' } })
 })
