@@ -102,7 +102,8 @@ export class FileFolder {
 
   /** `end` is included, as in a Range header. */
   read(ref: string, range?: { readonly start: number; readonly end: number }): Readable {
-    return createReadStream(this.#bytes(ref), range)
+    // Who reads it is told; one that is not read yet, or not any more, must not end the process with its error.
+    return createReadStream(this.#bytes(ref), range).on('error', () => {})
   }
 
   /** The sidecar goes first: what is killed in between leaves bytes that no one can ask for. */

@@ -84,8 +84,6 @@ export class LegacyFiles {
   /** Uploads a file for a channel and answers the connector's reference of it. */
   async upload(path: '/media/uploads' | '/files/uploads', channelId: LegacyChannelId, file: Upload, fields: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Result<string, TransferFailure>> {
     const { baseUrl, apiKey } = this.options.endpoint
-    // Bytes that cannot be read fail the request; on their own, before it reads them, they must not end the process.
-    file.body.on('error', () => {})
     const body = multipart(file, fields)
     try {
       const response = await request(underBase(baseUrl, path), {
