@@ -27,13 +27,15 @@ export function isPrivateAddress(address: string): boolean {
 export function fileLocation(given: string, baseUrl: string, hosts: FileHosts): { readonly url: URL; readonly own: boolean } | { readonly refused: 'file_url_invalid' | 'file_host_not_allowed' } {
   const base = new URL(baseUrl)
   const relative = given.startsWith('/') && !given.startsWith('//')
+  const prefix = base.pathname.replace(/\/+$/, '')
   // A relative URL names a path under the Base URL, whatever prefix that has.
-  const text = relative ? `${base.origin}${base.pathname.replace(/\/+$/, '')}${given}` : given
+  const text = relative ? `${base.origin}${prefix}${given}` : given
   if (!URL.canParse(text)) return { refused: 'file_url_invalid' }
   const url = new URL(text)
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return { refused: 'file_url_invalid' }
   if (url.username !== '' || url.password !== '') return { refused: 'file_url_invalid' }
-  if (url.origin === base.origin) return { url, own: true }
+  // Beside the prefix is somebody else's, though it be the same host: the key must not go there.
+  if (url.origin === base.origin) return url.pathname.startsWith(`${prefix}/`) ? { url, own: true } : { refused: 'file_url_invalid' }
   const host = url.hostname.replace(/^\[|\]$/g, '')
   const listed = hosts.allowed.some((allowed) => allowed.toLowerCase() === host.toLowerCase())
   const local = isIP(host) !== 0 && isPrivateAddress(host) && !hosts.allowPrivate

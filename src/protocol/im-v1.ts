@@ -6,6 +6,9 @@ export const IM_V1 = 'xagent.im.v1' as ProfileId
 /** The only `event_kind` that is a user message (v1 §5). */
 export const MESSAGE_RECEIVED = 'im.message.received'
 
+/** As many as a final may have (v2 §5 names no number); the words of a push with more go on with the first ones. */
+const MAX_FILES = 100
+
 /** A file item in either dialect, as far as the connector said. */
 export interface PushFile {
   readonly type: 'image' | 'video' | 'audio' | 'file'
@@ -43,7 +46,8 @@ export function readPush(payload: JsonObject): Push {
     }
     const file = readFile(item)
     if (file === null) deviations.push('file_without_ref')
-    else files.push(file)
+    else if (files.length < MAX_FILES) files.push(file)
+    else deviations.push('file_lost')
   }
   return {
     payload,

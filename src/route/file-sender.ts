@@ -25,9 +25,10 @@ export class FileSender {
   /** Uploads a file of this channel and answers the connector's reference of it. */
   async upload(entry: Entry, ref: string, fields: Readonly<Record<string, string>> = {}): Promise<Result<string, TransferFailure>> {
     const known = this.files.store.find(ref)
-    const copied = known !== undefined && isRemote(known) ? await this.remote(known) : null
-    const file = copied === null ? known : copied.ok ? copied.value : undefined
-    if (file === undefined || file.channelId !== entry.id || file.route !== this.context.settings.name) return err({ code: 'file_not_available', retry: false })
+    if (known === undefined || known.channelId !== entry.id || known.route !== this.context.settings.name) return err({ code: 'file_not_available', retry: false })
+    const copied = isRemote(known) ? await this.remote(known) : null
+    const file = copied === null ? known : copied.ok ? copied.value : null
+    if (file === null) return err({ code: 'file_not_available', retry: false })
     const abort = new AbortController()
     const cancel = this.context.clock.timer(this.context.settings.toolTimeoutMs, () => abort.abort())
     try {

@@ -101,6 +101,7 @@ t.test('both dialects of file lists, null items and missing references', async (
   t.match(files({ files: [{ type: 'audio', file_ref: 'f1', mime_type: 'audio/ogg', byte_size: 7 }] }), [{ type: 'audio', sourceUrl: '/files/refs/f1', mimeType: 'audio/ogg', byteSize: 7, state: 'preparing', ref: null }])
   t.match(files({ media: [null, { media_type: 'image', media_ref: 'm1', content_type: '' }, { type: 'sticker', media_ref: 'm2' }, {}] }), [{ type: 'image', sourceUrl: '/media/refs/m1', mimeType: null }, { type: 'file', sourceUrl: '/media/refs/m2' }])
   t.equal(files({ media_refs: [{ media_ref: 'm3' }] }).length, 1)
+  t.equal(files({ media: Array.from({ length: 3_000 }, (_, i) => ({ type: 'image', media_ref: `m${i}` })) }).length, 100, 'bounded')
 })
 
 t.test('a lone surrogate in the words is replaced, and counted', async (t) => {
