@@ -202,6 +202,8 @@ export interface OutboundRecord {
 export interface CallRecord {
   readonly v: typeof RECORD_VERSION
   readonly channelId: ChannelId
+  /** What was asked: the same id with anything else is no repetition. */
+  readonly contentHash: string
   /** Null while nobody knows what it did. */
   readonly answer: { readonly ok: true; readonly value: JsonObject } | { readonly ok: false; readonly error: { readonly code: string; readonly message?: string } } | null
   /** Until when a repeated `tool_call_id` gets the same answer. */

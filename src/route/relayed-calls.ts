@@ -12,6 +12,7 @@ import { IM_V2 } from '../protocol/im-v2.js'
 import { isObject, type JsonObject } from '../protocol/packet.js'
 import { scrub } from '../protocol/redact.js'
 import { failureOutcome, toolOutcome, type ToolOutcome } from '../translate/tool-outcome.js'
+import { digest } from '../translate/conversation.js'
 import { addressedArguments, legacyArguments, relayedResult, sends } from '../translate/tool-call.js'
 import type { ProjectedTool } from '../translate/card.js'
 import type { Entry } from './channel-table.js'
@@ -22,6 +23,8 @@ import type { FileSender } from './file-sender.js'
 const NO_PROOF: ReplyProof = { sentWhen: {}, field: null, recipient: null }
 
 export type RelayedAnswer = Result<JsonObject>
+
+const OTHER_CALL: RelayedAnswer = err(wireError('invalid_packet', 'the same tool_call_id came with another tool or other arguments'))
 
 interface Call {
   readonly entry: Entry
@@ -43,7 +46,7 @@ interface Addressed {
 
 export class RelayedCalls {
   /** Calls that run now, by record key, with everybody who waits for the answer. */
-  readonly #running = new Map<string, ((answer: RelayedAnswer) => void)[]>()
+  readonly #running = new Map<string, { readonly contentHash: string; readonly waiting: ((answer: RelayedAnswer) => void)[] }>()
 
   constructor(
     private readonly context: RouteContext,
@@ -59,6 +62,7 @@ export class RelayedCalls {
     const args = legacyArguments(tool, payload['arguments'], entry.legacyId)
     if (!args.ok) return done(args)
     const id = callIdOf(payload)
+    const contentHash = digest([tool.toolId, JSON.stringify(args.value)])
     const start = (answered: (answer: RelayedAnswer) => void): void => {
       const addressed = this.#addressed(entry, tool.toolId, args.value)
       if (!addressed.ok) return answered(addressed)
@@ -66,35 +70,35 @@ export class RelayedCalls {
         if (!ready.ok) return answered(ready)
         const call: Call = { entry, asked: tool.toolId, tool: addressed.value.tool, arguments: ready.value, id, onProgress }
         if (id === null) this.#invoke(call, answered)
-        else this.#recorded(call, id, answered)
+        else this.#recorded(call, id, contentHash, answered)
       })
     }
     if (id === null) start(done)
-    else this.#once(entry, id, start, done)
+    else this.#once(callKey(entry.id, id), contentHash, start, done)
   }
 
   /** One run for a `tool_call_id`: whoever repeats it waits for the same answer, or gets the one that is known. */
-  #once(entry: Entry, id: string, start: (answered: (answer: RelayedAnswer) => void) => void, done: (answer: RelayedAnswer) => void): void {
-    const key = callKey(entry.id, id)
-    const waiting = this.#running.get(key)
-    if (waiting !== undefined) return void waiting.push(done)
-    this.#running.set(key, [done])
+  #once(key: string, contentHash: string, start: (answered: (answer: RelayedAnswer) => void) => void, done: (answer: RelayedAnswer) => void): void {
+    const running = this.#running.get(key)
+    if (running !== undefined) return running.contentHash === contentHash ? void running.waiting.push(done) : done(OTHER_CALL)
+    this.#running.set(key, { contentHash, waiting: [done] })
     const answered = (answer: RelayedAnswer): void => {
-      const all = this.#running.get(key) ?? []
+      const all = this.#running.get(key)?.waiting ?? []
       this.#running.delete(key)
       for (const one of all) one(answer)
     }
-    this.#stored(key, (known) => {
+    this.#stored(key, contentHash, (known) => {
       if (known === undefined) start(answered)
       else answered(known)
     })
   }
 
   /** What the store knows of an earlier run; one without an answer may have done its work. */
-  #stored(key: string, found: (answer: RelayedAnswer | undefined) => void): void {
+  #stored(key: string, contentHash: string, found: (answer: RelayedAnswer | undefined) => void): void {
     const take = (value: unknown): void => {
       const record = value as CallRecord | undefined
       if (record === undefined || record.until <= this.context.now()) found(undefined)
+      else if (record.contentHash !== contentHash) found(OTHER_CALL)
       else found(record.answer ?? err(wireError('delivery_in_doubt')))
     }
     const failed = (error: unknown): void => {
@@ -111,9 +115,9 @@ export class RelayedCalls {
   }
 
   /** The call is durable before it leaves, its answer before xAgent gets it. */
-  #recorded(call: Call, id: string, answered: (answer: RelayedAnswer) => void): void {
+  #recorded(call: Call, id: string, contentHash: string, answered: (answer: RelayedAnswer) => void): void {
     const key = callKey(call.entry.id, id)
-    const record = (answer: CallRecord['answer']): CallRecord => ({ v: RECORD_VERSION, channelId: call.entry.id, answer, until: this.context.now() + this.context.shared.limits.ttlMs })
+    const record = (answer: CallRecord['answer']): CallRecord => ({ v: RECORD_VERSION, channelId: call.entry.id, contentHash, answer, until: this.context.now() + this.context.shared.limits.ttlMs })
     const { commits } = this.context
     commits.push([{ op: 'put', kind: 'call', key, value: record(null) }], () => {
       this.#invoke(call, (answer) => {

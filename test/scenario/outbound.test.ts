@@ -163,6 +163,7 @@ t.test('a relayed tool call passes only projected arguments and listed result fi
   const third = await xagent.request('tool.invoke', channelId, call)
   for (const ack of [first, second, third]) t.match(ack, { type: 'tool.invoke.ack', payload: { tool_id: 'telegram_message_send', result: { status: 'sent', message_id: Number } } })
   t.notOk('chat_id' in ((first.payload?.['result'] ?? {}) as object))
+  t.match(await xagent.request('tool.invoke', channelId, { ...call, arguments: { connector_channel_id: channelId, text: 'other words' } }), { error: { code: 'invalid_packet' } })
   t.equal(s.connector.toolCalls.length, 1)
   t.strictSame(s.connector.toolCalls[0]?.arguments, { text: 'reminder', connector_channel_id: legacyId })
   t.notMatch(JSON.stringify(s.connector.toolCalls[0]?.context), /sess/)
