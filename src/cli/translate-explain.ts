@@ -1,5 +1,5 @@
 /** `translate --explain` for pushes: which v2 field came from which v1 field, and what stayed behind and why. Names, never values. */
-import type { ReplyTarget } from '../core/record.js'
+import type { ReplyAddress } from '../core/record.js'
 import { FORBIDDEN_FIELDS } from '../protocol/im-v2.js'
 import { fieldText, readPush } from '../protocol/im-v1.js'
 import { isObject, type JsonObject } from '../protocol/packet.js'
@@ -69,7 +69,7 @@ function wordsOf(payload: JsonObject, text: string): string {
 }
 
 /** Where an answer would go: tool, and for each argument the field that fills it. Null = it would be refused. */
-export function explainAnswer(payload: JsonObject, target: ReplyTarget | null, preset: Preset): JsonObject | null {
+export function explainAnswer(payload: JsonObject, target: ReplyAddress | null, preset: Preset): JsonObject | null {
   if (target === null) return null
   const rule = ruleOf(payload, target, preset)
   return {
@@ -85,7 +85,7 @@ export function explainAnswer(payload: JsonObject, target: ReplyTarget | null, p
   }
 }
 
-function ruleOf(payload: JsonObject, target: ReplyTarget, { reply }: Preset): ReplyRule | null {
+function ruleOf(payload: JsonObject, target: ReplyAddress, { reply }: Preset): ReplyRule | null {
   const wanted = [target.textArgument, ...Object.keys(target.arguments)].sort().join()
   return reply.find((rule) => holds(rule.when, payload) && Object.keys(rule.arguments).sort().join() === wanted && (rule.tool === target.tool || rule.tool.startsWith('{'))) ?? null
 }

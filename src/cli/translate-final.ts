@@ -1,6 +1,6 @@
 /** A final of xAgent's, offline: the calls of the connector's tools that it becomes, or the ack that refuses it. */
 import type { FinalFile } from '../core/event.js'
-import type { ReplyTarget } from '../core/record.js'
+import type { ReplyAddress } from '../core/record.js'
 import { ackPayload, parseFinal, type FinalMessage } from '../protocol/im-v2.js'
 import type { MessageId } from '../protocol/ids.js'
 import { isId, isObject, type JsonObject, type Packet } from '../protocol/packet.js'
@@ -71,9 +71,9 @@ function filesOf(final: FinalMessage, payload: JsonObject): FinalFile[] {
 }
 
 /** The connector would send it to the private chat that wrote last, and that is another one. */
-const hasMoved = (channel: ChannelSeen, target: ReplyTarget): boolean => target.lastChatOnly && channel.lastPrivate !== null && channel.lastPrivate !== target.conversation
+const hasMoved = (channel: ChannelSeen, target: ReplyAddress): boolean => target.lastChatOnly && channel.lastPrivate !== null && channel.lastPrivate !== target.conversation
 
-function whom(answered: Seen | null, target: ReplyTarget | null): string {
+function whom(answered: Seen | null, target: ReplyAddress | null): string {
   if (answered !== null) return answered.line === 0 ? 'the push that --to names' : `the push of line ${answered.line}, the latest on this channel`
   return target === null ? 'nobody: no push came before it on this channel' : 'nobody: it goes to the preset\'s default target'
 }

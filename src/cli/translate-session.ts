@@ -1,6 +1,6 @@
 /** What `translate` knows of a stream so far: Card, preset, who wrote last on each channel, which finals wait for answers. */
 import { choosePreset } from '../config/preset-file.js'
-import type { ReplyTarget } from '../core/record.js'
+import type { ReplyAddress } from '../core/record.js'
 import type { ConversationKey, MessageId, PacketId, ToolId } from '../protocol/ids.js'
 import { encodePacket, type JsonObject, type Packet } from '../protocol/packet.js'
 import { projectCard, type ProjectedCard } from '../translate/card.js'
@@ -19,7 +19,7 @@ export interface Seen {
   readonly line: number
   readonly payload: JsonObject
   readonly conversation: ConversationKey | null
-  readonly target: ReplyTarget | null
+  readonly target: ReplyAddress | null
 }
 
 /** A final whose calls wait for their answers. */
@@ -27,7 +27,7 @@ export interface OpenFinal {
   readonly messageId: MessageId
   readonly packetId: PacketId
   readonly steps: readonly ToolId[]
-  readonly target: ReplyTarget
+  readonly target: ReplyAddress
   done: number
 }
 

@@ -34,6 +34,9 @@ export interface FinalFile {
 /** How the upload of a step's file ended. A failure is never in doubt: nothing has reached the person. */
 export type UploadResult = { readonly ok: true; readonly ref: string } | { readonly ok: false; readonly temporary: boolean; readonly code: string }
 
+/** What came of opening a channel again: whether somebody is signed in there, or no answer. */
+export type Reopened = 'connected' | 'signed_out' | 'no_answer'
+
 /** Why a frame did not leave: buffer full, over the frame limit, link gone, words not readable from the store. */
 export type SendFailure = 'full' | 'too_large' | 'closed' | 'body_lost'
 
@@ -69,7 +72,7 @@ export type ChannelEvent =
   | { readonly type: 'uploaded'; readonly messageId: MessageId; readonly step: number; readonly result: UploadResult }
   | { readonly type: 'step_started'; readonly messageId: MessageId; readonly step: number }
   | { readonly type: 'step_answered'; readonly messageId: MessageId; readonly step: number; readonly outcome: ToolOutcome }
-  | { readonly type: 'reopened'; readonly messageId: MessageId; readonly connected: boolean }
+  | { readonly type: 'reopened'; readonly messageId: MessageId; readonly result: Reopened }
   | { readonly type: 'reply_stored'; readonly messageId: MessageId }
   | { readonly type: 'late_answer'; readonly messageId: MessageId; readonly step: number; readonly outcome: ToolOutcome }
   // a deadline that an earlier step named

@@ -3,7 +3,7 @@
  * than sent to somebody else.
  */
 import type { TranslatedPush } from '../translate/message-push.js'
-import type { ReplyTarget } from './record.js'
+import type { ReplyAddress } from './record.js'
 import type { Channel, Shared } from './state.js'
 
 /** Every private push moves it, forwarded or not. Answers whether there is something new to store. */
@@ -25,7 +25,7 @@ export function writerUnknown(channel: Channel): void {
 }
 
 /** Whether the connector would send it to the conversation that it is meant for. */
-export function stillLast(channel: Channel, target: ReplyTarget): boolean {
+export function stillLast(channel: Channel, target: ReplyAddress): boolean {
   if (!target.lastChatOnly) return true
   const last = channel.lastPrivate
   return last !== null && last.conversation === target.conversation && (last.known || !last.several)

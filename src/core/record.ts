@@ -53,7 +53,7 @@ export interface MessageBody {
  * Where an answer goes: what the preset's reply rule took from the push that is answered. Never leaves for xAgent, never
  * serves another channel.
  */
-export interface ReplyTarget {
+export interface ReplyAddress {
   readonly conversation: ConversationKey | null
   readonly tool: ToolId
   /** Arguments besides the text; all taken from the push. */
@@ -74,6 +74,12 @@ export interface ReplyTarget {
   readonly file: FileTarget | null
   /** How this person is shown that an answer is being made. */
   readonly typing: TypingTarget | null
+}
+
+/** An address, and the account that it belongs to: once another one has signed in it reaches nobody. */
+export interface ReplyTarget extends ReplyAddress {
+  /** The channel's epoch when its push came. */
+  readonly epoch: number
 }
 
 /** The call that sends a file: `refArgument` names the argument that carries the connector's reference of it. */
@@ -214,6 +220,8 @@ export interface CallRecord {
 export interface TurnRecord {
   readonly v: typeof RECORD_VERSION
   readonly channelId: ChannelId
+  /** How often another account, or nobody, took the channel over. */
+  readonly epoch: number
   /** Conversations seen, oldest first, at most MAX_CONVERSATIONS, with the end of the last turn of each (0 = none). */
   readonly conversations: readonly (readonly [ConversationKey, number])[]
   /** Reply target of the latest message. */

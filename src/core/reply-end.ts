@@ -106,7 +106,7 @@ export function refusedOnce(messageId: MessageId, outcome: 'conflict' | 'invalid
 function bare(channel: Channel, shared: Shared, job: FinalJob, now: number): OutboundRecord {
   return {
     v: RECORD_VERSION, channelId: channel.id, messageId: job.final.messageId, contentHash: job.final.contentHash, takenAt: now, until: now + shared.limits.ttlMs,
-    target: living(job.binding.target, now), turn: job.binding.turn, steps: [], state: 'running', outcome: null, ack: null, transmissions: 1, preset: presetLabel(shared), journal: noted([], 0, 'taken'),
+    target: living(channel, job.binding.target, now), turn: job.binding.turn, steps: [], state: 'running', outcome: null, ack: null, transmissions: 1, preset: presetLabel(shared), journal: noted([], 0, 'taken'),
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { JsonObject } from '../protocol/packet.js'
 import { linkInstead, planReply } from '../translate/reply-plan.js'
-import { living } from './bind.js'
+import { isOfAccount, living } from './bind.js'
 import { presetLabel } from './dead-letter.js'
 import type { Effect } from './effect.js'
 import type { ChannelEvent } from './event.js'
@@ -26,7 +26,7 @@ export function advance(channel: Channel, shared: Shared, now: number, out: Effe
 /** Answers whether the line has moved on, so that the next final may begin. */
 function begin(channel: Channel, shared: Shared, job: FinalJob, now: number, out: Effect[]): boolean {
   if (job.record === null && !takeOver(channel, shared, job, now, out)) return false
-  if (job.record === null || living(job.record.target, now) === null) return end(channel, shared, job, NO_TARGET, now, out)
+  if (job.record === null || living(channel, job.record.target, now) === null) return end(channel, shared, job, NO_TARGET, now, out)
   if (!channel.legacyOpen) return job.waitUntil > now ? false : defer(channel, shared, job, 'connector_unavailable', now, out)
   channel.deferred.delete(job.final.messageId)
   startStep(channel, shared, job, now, out)
@@ -39,7 +39,7 @@ function begin(channel: Channel, shared: Shared, job: FinalJob, now: number, out
  */
 export function takeOver(channel: Channel, shared: Shared, job: FinalJob, now: number, out: Effect[]): boolean {
   const { final, binding } = job
-  const target = living(binding.target, now)
+  const target = living(channel, binding.target, now)
   if (target === null) return end(channel, shared, job, NO_TARGET, now, out)
   const plan = planReply(final.text, final.files, target, shared.dialect.preset, shared.fileLink)
   if (!plan.ok) return end(channel, shared, job, { kind: 'refused', reason: plan.code === 'files_not_supported' ? plan.code : 'rejected', code: plan.code, detail: null }, now, out)
@@ -66,7 +66,8 @@ export const isBound = ({ target, turn }: Binding): boolean => turn !== null || 
  */
 function startStep(channel: Channel, shared: Shared, job: FinalJob, now: number, out: Effect[]): void {
   const record = job.record as OutboundRecord
-  if (hasMoved(channel, record)) return void end(channel, shared, job, MOVED, now, out)
+  const lost = addressLost(channel, record)
+  if (lost !== null) return void end(channel, shared, job, lost, now, out)
   const step = record.steps.findIndex((candidate) => candidate.state !== 'done')
   const file = record.steps[step]?.file
   job.step = step
@@ -106,12 +107,16 @@ export function uploaded(channel: Channel, shared: Shared, event: Extract<Channe
 export function stepStarted(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'step_started' }>, now: number, out: Effect[]): void {
   const job = channel.jobs.get(event.messageId)
   if (job?.record === null || job === undefined || job.step !== event.step) return
-  if (hasMoved(channel, job.record)) end(channel, shared, notCalled(job), MOVED, now, out)
-  else invoke(channel, job, out)
+  const lost = addressLost(channel, job.record)
+  if (lost === null) invoke(channel, job, out)
+  else end(channel, shared, notCalled(job), lost, now, out)
 }
 
-/** Checked before each step: another private chat may have written since (DESIGN §5). */
-const hasMoved = (channel: Channel, { target }: OutboundRecord): boolean => target !== null && !stillLast(channel, target)
+/** Checked before each step: another account may have signed in since, another private chat may have written (DESIGN §5). */
+function addressLost(channel: Channel, { target }: OutboundRecord): FinalEnd | null {
+  if (target === null || !isOfAccount(channel, target)) return NO_TARGET
+  return stillLast(channel, target) ? null : MOVED
+}
 
 function notCalled(job: FinalJob): FinalJob {
   if (job.record !== null) job.record = { ...job.record, steps: withState(job.record.steps, job.step, 'waiting') }
@@ -165,9 +170,11 @@ export function reopened(channel: Channel, shared: Shared, event: Extract<Channe
   const job = channel.jobs.get(event.messageId)
   if (job === undefined || job.record === null || job.phase !== 'running') return
   job.record = { ...job.record, journal: noted(job.record.journal, now - job.record.takenAt, 'reopened') }
-  if (event.connected && !hasMoved(channel, job.record)) return invoke(channel, job, out)
-  if (event.connected) return void end(channel, shared, notCalled(job), MOVED, now, out)
-  end(channel, shared, job, { kind: 'refused', reason: 'rejected', code: 'connection_not_authenticated', detail: null }, now, out)
+  const lost = addressLost(channel, job.record)
+  if (lost !== null) return void end(channel, shared, notCalled(job), lost, now, out)
+  if (event.result === 'connected') return invoke(channel, job, out)
+  if (event.result === 'no_answer') defer(channel, shared, job, 'target_temporarily_unavailable', now, out, 'the channel could not be opened again')
+  else end(channel, shared, job, { kind: 'refused', reason: 'rejected', code: 'connection_not_authenticated', detail: null }, now, out)
   advance(channel, shared, now, out)
 }
 
@@ -176,8 +183,11 @@ function stepDone(channel: Channel, shared: Shared, job: FinalJob, now: number, 
   const steps = withState(record.steps, job.step, 'done')
   job.uploadedRef = null
   job.record = { ...record, steps, journal: noted(record.journal, now - record.takenAt, 'done', `step ${job.step + 1}`) }
-  if (steps.some((step) => step.state !== 'done')) startStep(channel, shared, job, now, out)
-  else end(channel, shared, job, { kind: 'accepted' }, now, out)
+  const next = steps.find((step) => step.state !== 'done')
+  if (next === undefined) return void end(channel, shared, job, { kind: 'accepted' }, now, out)
+  // The start of a call is stored with what was done before it; an upload starts nothing, and may last long.
+  if (next.file !== undefined) out.push({ type: 'commit', changes: [putRecord(channel, job.record)], then: null })
+  startStep(channel, shared, job, now, out)
 }
 
 const withState = (steps: readonly OutboundStep[], at: number, state: OutboundStep['state']): OutboundStep[] =>

@@ -98,7 +98,7 @@ export function outboundFound(channel: Channel, shared: Shared, event: Extract<C
 function firstSeen(channel: Channel, shared: Shared, job: FinalJob, now: number, out: Effect[]): void {
   const inTurn = channel.turn !== null && channel.turn.number === job.binding.turn
   if (channel.turn !== null && inTurn) turnWorked(channel.turn, 'final', now)
-  if (living(job.binding.target, now) === null || isBound(job.binding)) takeOver(channel, shared, job, now, out)
+  if (living(channel, job.binding.target, now) === null || isBound(job.binding)) takeOver(channel, shared, job, now, out)
   if (inTurn) out.push({ type: 'commit', changes: [turnChange(channel)], then: null })
 }
 

@@ -6,6 +6,7 @@
  */
 import { endArrival, endWaiting, indexWaiting, inboundRecord } from './inbound-end.js'
 import type { ChannelEvent } from './event.js'
+import { inEpoch } from './bind.js'
 import type { Effect } from './effect.js'
 import { presetLabel } from './dead-letter.js'
 import { note } from './journal.js'
@@ -13,7 +14,7 @@ import { noteWriter } from './last-chat.js'
 import { inboundBodyKey, inboundKey, type Change, type ReplyTarget } from './record.js'
 import { hold, orderOf } from './reorder.js'
 import { waitingCount, type Arrival, type Channel, type Shared, type Waiting } from './state.js'
-import { forgetEverybody, seeConversation, turnTargetRefreshed } from './turn.js'
+import { seeConversation, turnTargetRefreshed } from './turn.js'
 import { turnChange } from './turn-record.js'
 import type { TranslatedPush } from '../translate/message-push.js'
 
@@ -22,7 +23,7 @@ type MessagePush = Extract<TranslatedPush, { kind: 'message' }>
 /** A push has arrived: takeover is now (DESIGN §4 Takeover). */
 export function arrive(channel: Channel, shared: Shared, event: Extract<ChannelEvent, { type: 'pushed' }>, now: number, out: Effect[]): void {
   out.push({ type: 'received', direction: 'inbound' })
-  const arrival: Arrival = { number: channel.nextArrival, push: event.push, bytes: event.bytes, at: event.takenAt, completed: undefined }
+  const arrival: Arrival = { number: channel.nextArrival, push: event.push, bytes: event.bytes, at: event.takenAt, epoch: channel.epoch, completed: undefined }
   channel.nextArrival += 1
   channel.arrivals.push(arrival)
   if (noteWriter(channel, shared, event.push)) out.push({ type: 'commit', changes: [turnChange(channel)], then: null })
@@ -72,14 +73,15 @@ function decide(channel: Channel, shared: Shared, arrival: Arrival, now: number,
 }
 
 function decideMessage(channel: Channel, shared: Shared, arrival: Arrival, push: MessagePush, now: number, out: Effect[]): void {
+  const target = inEpoch(push.target, arrival.epoch)
   const pending = channel.byId.get(push.messageId)
   const known = pending ?? (arrival.completed !== null && arrival.completed !== undefined && arrival.completed.until > now ? arrival.completed : null)
   if (known !== null && known.contentHash !== push.contentHash) {
     return endArrival(channel, shared, arrival, { outcome: 'conflict', reason: 'conflict', code: null }, now, out)
   }
   if (known !== null) {
-    if (pending !== undefined) refresh(channel, pending, push, out)
-    rememberConversation(channel, shared, push, push.target, out)
+    if (pending !== undefined) refresh(channel, pending, push, target, out)
+    rememberConversation(channel, shared, push, target, out)
     return endArrival(channel, shared, arrival, { outcome: 'absorbed', reason: null, code: null }, now, out)
   }
   if (arrival.at + shared.limits.ttlMs <= now) {
@@ -88,14 +90,14 @@ function decideMessage(channel: Channel, shared: Shared, arrival: Arrival, push:
   if (!makeRoom(channel, shared, arrival.bytes, now, out)) {
     return endArrival(channel, shared, arrival, { outcome: 'evicted', reason: 'capacity_exceeded', code: null }, now, out)
   }
-  take(channel, shared, arrival, push, out)
+  take(channel, shared, arrival, push, target, out)
 }
 
 /** A re-push carries fresh reply targets; the waiting message takes them over (DESIGN §4 Dedupe). */
-function refresh(channel: Channel, pending: Waiting, push: MessagePush, out: Effect[]): void {
+function refresh(channel: Channel, pending: Waiting, push: MessagePush, target: ReplyTarget | null, out: Effect[]): void {
   if (pending.preparing > 0) out.push({ type: 'refresh_files', seq: pending.seq, files: push.body.files })
-  if (push.target === null || !push.target.perMessage) return
-  pending.target = push.target
+  if (target === null || !target.perMessage) return
+  pending.target = target
   turnTargetRefreshed(channel, pending)
   out.push({ type: 'commit', changes: [{ op: 'put', kind: 'inbound', key: inboundKey(pending.seq), value: inboundRecord(pending) }], then: null })
 }
@@ -129,12 +131,12 @@ function oldestOfTheFullest(channel: Channel): Waiting | undefined {
   return undefined
 }
 
-function take(channel: Channel, shared: Shared, arrival: Arrival, push: MessagePush, out: Effect[]): void {
+function take(channel: Channel, shared: Shared, arrival: Arrival, push: MessagePush, target: ReplyTarget | null, out: Effect[]): void {
   const seq = shared.nextSeq
   shared.nextSeq += 1
   const message: Waiting = {
     channelId: channel.id, seq, order: orderOf(shared, seq, push.createdAt), messageId: push.messageId, originalId: push.originalId,
-    conversation: push.conversation, target: push.target,
+    conversation: push.conversation, target,
     contentHash: push.contentHash, bytes: arrival.bytes, createdAt: push.createdAt, takenAt: arrival.at, expiresAt: arrival.at + shared.limits.ttlMs,
     files: push.body.files.length, preparing: push.body.files.filter((file) => file.state === 'preparing').length, hasWords: push.body.text !== '',
     preset: presetLabel(shared), journal: [], transmissions: 0, attempts: 0, rejections: 0, failures: 0, certainty: 'certain', lastCode: null,
@@ -148,7 +150,7 @@ function take(channel: Channel, shared: Shared, arrival: Arrival, push: MessageP
     changes: [
       { op: 'put', kind: 'inbound', key: inboundKey(seq), value: inboundRecord(message) },
       { op: 'put', kind: 'body', key: inboundBodyKey(seq), value: push.body },
-      ...conversationChange(channel, shared, push, push.target),
+      ...conversationChange(channel, shared, push, target),
     ],
     then: { type: 'taken_durable', seq },
   })
@@ -186,14 +188,18 @@ function conversationChange(channel: Channel, shared: Shared, push: TranslatedPu
 function sameTarget(stored: ReplyTarget | null, next: ReplyTarget): boolean {
   if (stored === null || stored.perMessage || next.perMessage) return false
   const half = (stored.expiresAt - stored.takenAt) / 2
-  return stored.tool === next.tool && stored.conversation === next.conversation && next.takenAt < stored.takenAt + half &&
+  return stored.tool === next.tool && stored.epoch === next.epoch && stored.conversation === next.conversation && next.takenAt < stored.takenAt + half &&
     stored.proof.recipient?.value === next.proof.recipient?.value
 }
 
-/** The channel belongs to another account, or to nobody: earlier writers and their targets are forgotten. */
+/**
+ * The channel belongs to another account, or to nobody: earlier writers are forgotten, and what is bound to them reaches nobody
+ * any more. A turn stays until it is over, because late answers are still those of its messages.
+ */
 export function rebound(channel: Channel, out: Effect[]): void {
-  if (channel.target === null && channel.conversations.size === 0 && channel.bySeq.size === 0) return
-  forgetEverybody(channel)
-  const waiting: Change[] = [...channel.bySeq.values()].map((message) => ({ op: 'put', kind: 'inbound', key: inboundKey(message.seq), value: inboundRecord(message) }))
-  out.push({ type: 'commit', changes: [...waiting, turnChange(channel)], then: null })
+  channel.epoch += 1
+  channel.conversations.clear()
+  channel.lastPrivate = null
+  channel.typing = null
+  out.push({ type: 'commit', changes: [turnChange(channel)], then: null })
 }

@@ -132,6 +132,8 @@ export interface Arrival {
   readonly push: TranslatedPush
   readonly bytes: number
   readonly at: number
+  /** The channel's epoch when it came. */
+  readonly epoch: number
   /** undefined = not answered yet. */
   completed: CompletedRecord | null | undefined
 }
@@ -261,6 +263,8 @@ export interface Channel {
   readonly held: Waiting[]
   releasedOrder: number
   // who talks, and where answers go
+  /** How often another account, or nobody, took the channel over: targets of an earlier epoch reach nobody. */
+  epoch: number
   /** Conversations seen, at most MAX_CONVERSATIONS, and when the last turn of each ended; 0 = had none. */
   readonly conversations: Map<ConversationKey, number>
   /** Reply target of the latest message. */
@@ -291,7 +295,7 @@ export function newChannel(id: ChannelId): Channel {
     id, link: null, legacyOpen: false, congested: false, backlogUntil: -1,
     arrivals: [], nextArrival: 0, waiting: [], byId: new Map(), bySeq: new Map(), byConversation: new Map(), expiries: [], inFlight: new Set(),
     waitingBytes: 0, completedCount: 0, held: [], releasedOrder: -Infinity,
-    conversations: new Map(), target: null, openedAt: 0, turn: null, lastTurn: null, turnNumber: 0, entering: new Set(), lastPrivate: null, bindings: new Map(), typing: null,
+    epoch: 0, conversations: new Map(), target: null, openedAt: 0, turn: null, lastTurn: null, turnNumber: 0, entering: new Set(), lastPrivate: null, bindings: new Map(), typing: null,
     line: [], jobs: new Map(), deferred: new Map(), endedOutboundCount: 0, doubts: new Map(),
   }
 }

@@ -12,7 +12,7 @@ function turnRecord(channel: Channel): TurnRecord {
   const { turn, lastPrivate } = channel
   const bound = [...channel.bindings].filter(([messageId]) => !channel.jobs.has(messageId))
   return {
-    v: RECORD_VERSION, channelId: channel.id, conversations: [...channel.conversations], target: channel.target, number: channel.turnNumber,
+    v: RECORD_VERSION, channelId: channel.id, epoch: channel.epoch, conversations: [...channel.conversations], target: channel.target, number: channel.turnNumber,
     turn: turn === null ? null : storedTurn(turn), last: channel.lastTurn,
     lastPrivate: lastPrivate === null ? null : { conversation: lastPrivate.conversation, several: lastPrivate.several },
     bound: bound.slice(-MAX_STORED_BINDINGS).map(([messageId, { target, turn: number }]) => ({ messageId, target, turn: number })),
@@ -34,6 +34,7 @@ export function restoreTurn(channel: Channel, record: TurnRecord | (BeforeTurns 
     channel.target = restoredTarget(record.target)
     return
   }
+  channel.epoch = record.epoch
   for (const [conversation, endedAt] of record.conversations) channel.conversations.set(conversation, endedAt)
   channel.turnNumber = record.number
   channel.lastTurn = record.last
@@ -73,7 +74,7 @@ function isBeforeTurns(record: TurnRecord | (BeforeTurns & Pick<TurnRecord, 'tar
   return !('bound' in record)
 }
 
-/** A target as it is today: one that was written by an earlier version says nothing of files, typing and the last chat. */
+/** A target as it is today: one that was written by an earlier version says nothing of files, typing, the last chat and the account. */
 export function restoredTarget(target: ReplyTarget | null): ReplyTarget | null {
-  return target === null ? null : { ...{ file: null, lastChatOnly: false, typing: null }, ...target }
+  return target === null ? null : { ...{ file: null, lastChatOnly: false, typing: null, epoch: 0 }, ...target }
 }

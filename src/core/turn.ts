@@ -172,7 +172,7 @@ function verdictOn(channel: Channel, shared: Shared, turn: Turn, now: number): T
 function endTurn(channel: Channel, turn: Turn, how: TurnEnd, now: number, out: Effect[]): void {
   channel.turn = null
   channel.lastTurn = { conversation: turn.conversation, how, target: answered(turn)?.target ?? null, endedAt: now }
-  if (channel.conversations.has(turn.conversation)) channel.conversations.set(turn.conversation, now)
+  if (channel.conversations.delete(turn.conversation)) channel.conversations.set(turn.conversation, now)
   out.push({ type: 'commit', changes: [turnChange(channel)], then: null })
   out.push({ type: 'turn_ended', end: how, lastedMs: now - turn.openedAt, accepted: turn.accepted, finals: turn.finals })
 }
@@ -182,24 +182,19 @@ export function answered(turn: Turn): TurnMessage | undefined {
   return turn.messages.findLast(({ state }) => state === 'sent' || state === 'accepted')
 }
 
-/** Remembers that a conversation exists; the oldest is forgotten when there are too many. Answers whether it is new. */
+/** Remembers that a conversation exists; the one that was silent longest is forgotten when there are too many. Answers whether it is new. */
 export function seeConversation(channel: Channel, conversation: ConversationKey | null): boolean {
-  if (conversation === null || channel.conversations.has(conversation)) return false
+  if (conversation === null) return false
+  const endedAt = channel.conversations.get(conversation)
+  if (endedAt !== undefined) {
+    channel.conversations.delete(conversation)
+    channel.conversations.set(conversation, endedAt)
+    return false
+  }
   const [oldest] = channel.conversations.keys()
   if (channel.conversations.size >= MAX_CONVERSATIONS && oldest !== undefined) channel.conversations.delete(oldest)
   channel.conversations.set(conversation, 0)
   return true
-}
-
-/** The channel belongs to another account, or to nobody: earlier writers, their turns and targets are forgotten. */
-export function forgetEverybody(channel: Channel): void {
-  channel.target = null
-  channel.conversations.clear()
-  channel.turn = null
-  channel.lastTurn = null
-  channel.lastPrivate = null
-  channel.bindings.clear()
-  for (const message of channel.bySeq.values()) message.target = null
 }
 
 function newTurn(channel: Channel, conversation: ConversationKey, now: number): Turn {

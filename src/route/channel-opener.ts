@@ -2,6 +2,7 @@
  * Opening channels on both sides (DESIGN §3 Ids, Links): adoption of ids that xAgent brings, re-opening all at once after a
  * reconnect, and waiting a little rather than refusing while the main link is being dialled.
  */
+import type { Reopened } from '../core/event.js'
 import { readOpenAck, type OpenAck } from '../legacy/dialect.js'
 import type { MainLink } from '../legacy/port.js'
 import { err, ok, wireError, type Result } from '../protocol/errors.js'
@@ -52,8 +53,8 @@ export class ChannelOpener {
     this.#whenLinkIsUp(() => this.#openUnknown(requested, done), () => done(err(wireError('connector_channel_unavailable'))))
   }
 
-  /** Opens a known channel south. Callbacks get whether the connector says it is connected. */
-  reopen(entry: Entry, done: (connected: boolean) => void = () => {}): void {
+  /** Opens a known channel south. Callbacks get what came of it. */
+  reopen(entry: Entry, done: (result: Reopened) => void = () => {}): void {
     entry.waiters.push(done)
     if (entry.opening) return
     entry.opening = true
@@ -61,8 +62,8 @@ export class ChannelOpener {
       entry.opening = false
       const open = answer !== null && this.#applyAck(entry, answer)
       this.events.onSouth(entry, open)
-      const connected = open && statusOf(entry.descriptor) === 'connected'
-      for (const waiter of entry.waiters.splice(0)) waiter(connected)
+      const result = !open ? 'no_answer' : statusOf(entry.descriptor) === 'connected' ? 'connected' : 'signed_out'
+      for (const waiter of entry.waiters.splice(0)) waiter(result)
       if (!open && this.main.up) this.#later(REOPEN_AFTER_ERROR_MS, () => { if (this.main.up) this.reopen(entry) })
     })
   }

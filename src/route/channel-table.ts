@@ -1,4 +1,5 @@
 /** A route's channels and the id map: northbound id, adopted aliases, legacy id (DESIGN §3 Ids). */
+import type { Reopened } from '../core/event.js'
 import { newChannel, type Channel } from '../core/state.js'
 import { RECORD_VERSION, channelKey, type Change, type ChannelRecord } from '../core/record.js'
 import type { ChannelId, LegacyChannelId } from '../protocol/ids.js'
@@ -20,7 +21,7 @@ export interface Entry {
   /** The Descriptor that xAgent was last shown, as JSON: only changes are pushed. */
   shown: string | null
   /** Callbacks of opens that wait for the legacy side. */
-  waiters: ((connected: boolean) => void)[]
+  waiters: ((result: Reopened) => void)[]
   opening: boolean
 }
 

@@ -2,7 +2,7 @@
 import type { PacketId, ChannelId, ConnectorId } from '../protocol/ids.js'
 import type { JsonObject } from '../protocol/packet.js'
 import type { MainLink } from '../legacy/port.js'
-import { isSignedOut, projectDescriptor, statusOf, type DescriptorProjection } from '../translate/descriptor.js'
+import { accountLeft, projectDescriptor, type DescriptorProjection } from '../translate/descriptor.js'
 import { putChannel, setDescriptor, type Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
 import type { NorthLinks } from './north-link.js'
@@ -18,18 +18,19 @@ export class DescriptorBoard {
     private readonly context: RouteContext,
     private readonly links: NorthLinks,
     private readonly main: MainLink,
-    /** The connector says that nobody is signed in on a channel any more. */
-    private readonly onSignedOut: (entry: Entry) => void,
+    /** The connector says that an account is on a channel no longer. */
+    private readonly onAccountLeft: (entry: Entry) => void,
   ) {}
 
-  /** Takes a Descriptor of the connector over, and shows xAgent what has changed. */
-  take(entry: Entry, descriptor: JsonObject | null): void {
-    const wasConnected = statusOf(entry.descriptor) === 'connected'
-    if (descriptor !== null && setDescriptor(entry, descriptor)) {
-      this.context.commits.push([putChannel(entry)], null)
-      if (wasConnected && isSignedOut(descriptor)) this.onSignedOut(entry)
-    }
+  /** Takes a Descriptor of the connector over, and shows xAgent what has changed. Answers whether the account has left by it. */
+  take(entry: Entry, descriptor: JsonObject | null): boolean {
+    const before = entry.descriptor
+    const changed = descriptor !== null && setDescriptor(entry, descriptor)
+    const left = changed && accountLeft(before, descriptor)
+    if (changed) this.context.commits.push([putChannel(entry)], null)
+    if (left) this.onAccountLeft(entry)
     this.show(entry)
+    return left
   }
 
   /** The Descriptor under the id that a link uses. */

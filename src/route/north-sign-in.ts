@@ -6,7 +6,7 @@ import type { ChannelId } from '../protocol/ids.js'
 import { nestsAtMost, type JsonObject, type Packet } from '../protocol/packet.js'
 import { cancelAck, signInAck } from '../translate/sign-in.js'
 import type { ChannelRunner } from './channel-runner.js'
-import { statusOf } from '../translate/descriptor.js'
+import { isSignedOut, statusOf } from '../translate/descriptor.js'
 import type { BindingCheck } from './binding-check.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext } from './context.js'
@@ -45,26 +45,36 @@ export class NorthSignIn {
     if (!nestsAtMost(packet.payload['input'], MAX_INPUT_DEPTH)) {
       return this.replies.reply(link, packet, 'auth.start.ack', {}, wireError('invalid_packet', `input must nest at most ${MAX_INPUT_DEPTH} deep`))
     }
-    this.#loggedOut(entry, () => {
+    this.#loggedOut(entry, (replaces) => {
       this.#relay(link, packet, entry, { flow_id: flowId ?? '', input: packet.payload['input'] ?? {} }, (payload) => {
         const legacyId = payload['auth_session_id']
-        const session = this.#sessions.of(entry, typeof legacyId === 'string' ? legacyId : '', flowId)
+        const session = this.#sessions.of(entry, typeof legacyId === 'string' ? legacyId : '', flowId, replaces)
         return this.#signIn(entry, packet, session, payload)
       })
     })
   }
 
-  /** A binding that is replaced is logged out first: an abandoned one would go on taking messages (docs/legacy.md). */
-  #loggedOut(entry: Entry, then: () => void): void {
-    if (statusOf(entry.descriptor) !== 'connected' || !this.main.up) return then()
+  /**
+   * A binding that is replaced is logged out first: an abandoned one would go on taking messages (docs/legacy.md). `then` gets
+   * whether the earlier account may have the channel still. Everything else that is written from now on is the new account's.
+   */
+  #loggedOut(entry: Entry, then: (replaces: boolean) => void): void {
+    if (nobodySignedIn(entry)) return then(false)
+    if (statusOf(entry.descriptor) !== 'connected' || !this.main.up) return then(true)
     this.main.request('auth.logout', entry.legacyId, {}, REQUEST_TIMEOUT_MS, (answer) => {
       if (answer.ok && answer.value.error === undefined) {
-        this.board.take(entry, readDescriptor(answer.value.payload['connection_descriptor'])?.body ?? null)
-      } else {
-        this.context.log.warn({ channelId: entry.id }, 'the earlier account of a channel could not be logged out before a new sign-in')
+        this.#tookLeave(entry, answer.value.payload)
+        return then(false)
       }
-      then()
+      this.context.log.warn({ channelId: entry.id }, 'the earlier account of a channel could not be logged out before a new sign-in')
+      then(true)
     })
+  }
+
+  /** A logout has gone through, whether or not its answer shows so. */
+  #tookLeave(entry: Entry, payload: JsonObject): void {
+    const left = this.board.take(entry, readDescriptor(payload['connection_descriptor'])?.body ?? null)
+    if (!left) this.runner.dispatch(entry, { type: 'rebound' })
   }
 
   status(link: NorthLink, packet: Packet, entry: Entry): void {
@@ -88,8 +98,7 @@ export class NorthSignIn {
 
   logout(link: NorthLink, packet: Packet, entry: Entry): void {
     this.#relay(link, packet, entry, {}, (payload) => {
-      this.runner.dispatch(entry, { type: 'rebound' })
-      this.board.take(entry, readDescriptor(payload['connection_descriptor'])?.body ?? null)
+      this.#tookLeave(entry, payload)
       return { status: 'ok', connection_descriptor: this.board.of(entry, packet.channelId as ChannelId) }
     })
   }
@@ -98,18 +107,21 @@ export class NorthSignIn {
     const descriptor = readDescriptor(payload['connection_descriptor'])?.body ?? null
     if (descriptor !== null) this.board.take(entry, descriptor)
     const authenticated = payload['status'] === 'authenticated'
-    if (authenticated && !session.done) this.#rebound(entry, session, descriptor !== null)
+    if (authenticated && !session.done) this.#signedIn(entry, session, descriptor !== null)
     return signInAck(payload, {
       channelId: packet.channelId as ChannelId, sessionId: session.id, flowId: session.flowId,
       descriptor: descriptor === null && statusOf(entry.descriptor) !== 'connected' ? null : this.board.of(entry, packet.channelId as ChannelId),
     })
   }
 
-  /** Once per session: status is asked for again and again. The account may have left another channel for this one. */
-  #rebound(entry: Entry, session: SignInSession, described: boolean): void {
+  /**
+   * Once per session: status is asked for again and again. The account may have left another channel for this one. Where an
+   * earlier one could not be logged out, this is the first moment at which it is known to be gone.
+   */
+  #signedIn(entry: Entry, session: SignInSession, described: boolean): void {
     session.done = true
     entry.authTrouble = null
-    this.runner.dispatch(entry, { type: 'rebound' })
+    if (session.replaces) this.runner.dispatch(entry, { type: 'rebound' })
     if (!described && this.main.up) this.bindings.ask(entry)
     this.bindings.askAll(entry)
   }
@@ -132,3 +144,5 @@ export class NorthSignIn {
     })
   }
 }
+
+const nobodySignedIn = ({ descriptor }: Entry): boolean => descriptor === null || isSignedOut(descriptor) || statusOf(descriptor) === 'authenticating'

@@ -94,7 +94,7 @@ export function assembleParts({ options, desk, links, table, shared, ledger, inf
   const relayFiles = context.files === null || sender === null ? UNSTORED_FILES : storedFiles(context.settings.name, context.files, sender)
   const relay = new V2Relay(context, links, main, relayFiles, replies, { ended: outlets.ended, stopping: outlets.stopping, reopen: (entry) => opener.reopen(entry) })
   const board = new DescriptorBoard(context, links, main, (entry) => {
-    context.log.warn({ channelId: entry.id }, 'nobody is signed in on the channel any more: the account moved to another one, or its sign-in is over')
+    context.log.warn({ channelId: entry.id }, 'the account of a channel has left it: signed out, moved to another channel, or replaced by another account')
     runner.dispatch(entry, { type: 'rebound' })
   })
   const bindings = new BindingCheck(context, main, board)
@@ -104,7 +104,7 @@ export function assembleParts({ options, desk, links, table, shared, ledger, inf
   const runner: ChannelRunner = new ChannelRunner(context, table, {
     send: (id, packet) => links.get(id)?.socket.send(packet) ?? 'closed',
     invoke: (entry, effect) => calls.invokeStep(entry, effect),
-    reopen: (entry, { messageId }) => opener.reopen(entry, (connected) => runner.dispatch(entry, { type: 'reopened', messageId, connected })),
+    reopen: (entry, { messageId }) => opener.reopen(entry, (result) => runner.dispatch(entry, { type: 'reopened', messageId, result })),
     ended: outlets.ended,
     authDoubtful: outlets.authTrouble,
     fetchFiles: (entry, seq) => fetcher?.fetch(entry, seq),

@@ -8,6 +8,8 @@ export interface SignInSession {
   readonly legacyId: string
   readonly entry: Entry
   readonly flowId: string | null
+  /** An earlier account may have had the channel until this one signed in. */
+  readonly replaces: boolean
   /** It has ended as authenticated. */
   done: boolean
 }
@@ -18,9 +20,9 @@ export class SignInSessions {
   constructor(private readonly newId: (prefix: string) => string) {}
 
   /** The session of a channel with this legacy id; the same own id for the same legacy one. */
-  of(entry: Entry, legacyId: string, flowId: string | null): SignInSession {
+  of(entry: Entry, legacyId: string, flowId: string | null, replaces: boolean): SignInSession {
     for (const session of this.#byId.values()) if (session.entry === entry && session.legacyId === legacyId) return session
-    const session: SignInSession = { id: this.newId('auth_'), legacyId, entry, flowId, done: false }
+    const session: SignInSession = { id: this.newId('auth_'), legacyId, entry, flowId, replaces, done: false }
     const [oldest] = this.#byId.keys()
     if (this.#byId.size >= MAX_SESSIONS && oldest !== undefined) this.#byId.delete(oldest)
     this.#byId.set(session.id, session)

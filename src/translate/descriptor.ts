@@ -46,6 +46,21 @@ export function isSignedOut(legacy: JsonObject): boolean {
   return ['created', 'expired', 'revoked'].includes(statusOf(legacy))
 }
 
+/**
+ * Whether the account that one Descriptor showed has left the channel by the next: nobody is signed in any more, or a hint names
+ * another account. A hint may be masked, so that equal ones prove nothing.
+ */
+export function accountLeft(before: JsonObject | null, after: JsonObject): boolean {
+  if (before === null || isSignedOut(before)) return false
+  if (isSignedOut(after)) return true
+  const [one, other] = [hintOf(before), hintOf(after)]
+  return one !== null && other !== null && one !== other
+}
+
+function hintOf(legacy: JsonObject): string | null {
+  return text(isObject(legacy['target']) ? legacy['target']['account_hint'] : null)
+}
+
 function targetOf(legacy: JsonObject | null, cardId: ConnectorCardId): JsonObject {
   const target = isObject(legacy?.['target']) ? legacy['target'] : {}
   const provider = text(target['provider']) ?? cardId

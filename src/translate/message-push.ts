@@ -1,5 +1,5 @@
 /** `message.push` (v1 §5) → what becomes a `chat.message` (v2 §5): a total pure function (DESIGN §4). */
-import type { MessageBody, FileItem, ReplyTarget } from '../core/record.js'
+import type { MessageBody, FileItem, ReplyAddress } from '../core/record.js'
 import { FORBIDDEN_FIELDS } from '../protocol/im-v2.js'
 import { MESSAGE_RECEIVED, fieldText, readPush, type Push, type PushFile } from '../protocol/im-v1.js'
 import { isId, type JsonObject } from '../protocol/packet.js'
@@ -52,7 +52,7 @@ export type TranslatedPush =
       readonly body: MessageBody
       readonly createdAt: number
       readonly contentHash: string
-      readonly target: ReplyTarget | null
+      readonly target: ReplyAddress | null
     })
 
 /** Target times before this are clocks that were never set (2001-01-01). */

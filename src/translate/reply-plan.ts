@@ -1,6 +1,6 @@
 /** A final's text and files → the calls that send it (DESIGN §5): text in parts within the platform's limit, then file by file. */
 import type { FinalFile } from '../core/event.js'
-import type { OutboundRecord, OutboundStep, ReplyTarget } from '../core/record.js'
+import type { OutboundRecord, OutboundStep, ReplyAddress } from '../core/record.js'
 import type { Preset } from './preset.js'
 
 export type FileLink = ((ref: string) => string) | null
@@ -12,7 +12,7 @@ export type ReplyPlan =
  * One step per part of the text, then one per file. All files are checked before anything is sent: their bytes are there, and
  * the connector takes their size and content, or a link is sent instead. No steps when nothing but white space is left.
  */
-export function planReply(text: string, files: readonly FinalFile[], target: ReplyTarget, preset: Preset, link: FileLink): ReplyPlan {
+export function planReply(text: string, files: readonly FinalFile[], target: ReplyAddress, preset: Preset, link: FileLink): ReplyPlan {
   const steps: OutboundStep[] = splitText(text, preset.textLimit).map((part) => textStep(part, target))
   for (const [index, file] of files.entries()) {
     if (file.stored === null) return { ok: false, code: 'file_not_available' }
@@ -38,11 +38,11 @@ function isTaken({ byteSize, mimeType }: NonNullable<FinalFile['stored']>, { fil
   return fileLimit.content.length === 0 || fileLimit.content.some((kind) => (kind.endsWith('/') ? mimeType.startsWith(kind) : mimeType === kind))
 }
 
-function textStep(part: string, target: ReplyTarget): OutboundStep {
+function textStep(part: string, target: ReplyAddress): OutboundStep {
   return { kind: 'text', tool: target.tool, arguments: { ...target.arguments, [target.textArgument]: part }, state: 'waiting' }
 }
 
-function fileStep(ref: string, index: number, file: NonNullable<ReplyTarget['file']>): OutboundStep {
+function fileStep(ref: string, index: number, file: NonNullable<ReplyAddress['file']>): OutboundStep {
   return { kind: 'file', tool: file.tool, arguments: { ...file.arguments }, state: 'waiting', file: { ref, argument: file.refArgument, uploadFields: file.uploadFields, index } }
 }
 

@@ -1,5 +1,5 @@
 /** Where an answer to a push goes: the preset's reply rules applied to the push (DESIGN §4 Turns, §8 `reply`). */
-import type { FileTarget, ReplyTarget, TypingTarget } from '../core/record.js'
+import type { FileTarget, ReplyAddress, TypingTarget } from '../core/record.js'
 import type { ConversationKey, ToolId } from '../protocol/ids.js'
 import { fieldText } from '../protocol/im-v1.js'
 import { isObject, type JsonObject } from '../protocol/packet.js'
@@ -15,7 +15,7 @@ const NO_PUSH: JsonObject = {}
  * The target of an answer to this push: the first rule whose condition holds and whose templates can all be filled.
  * Null when no rule fits, so that a final is refused rather than sent to a guess.
  */
-export function replyTarget(payload: JsonObject, preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyTarget | null {
+export function replyTarget(payload: JsonObject, preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyAddress | null {
   for (const rule of preset.reply) {
     const target = holds(rule.when, payload) ? fill(rule, payload, preset, tools, conversation, now) : null
     if (target !== null) return target
@@ -24,7 +24,7 @@ export function replyTarget(payload: JsonObject, preset: Preset, tools: CardTool
 }
 
 /** The target of a final that answers nobody: the preset's default, or null for `no_reply_target` (DESIGN §4 rule 7). */
-export function defaultTarget(preset: Preset, tools: CardTools, now: number): ReplyTarget | null {
+export function defaultTarget(preset: Preset, tools: CardTools, now: number): ReplyAddress | null {
   if (preset.defaultTarget !== null) return fill(preset.defaultTarget, NO_PUSH, preset, tools, null, now)
   return preset.inferReply ? inferred(preset, tools, null, now) : null
 }
@@ -43,7 +43,7 @@ export function cardTools(card: JsonObject | null): CardTools {
   return tools
 }
 
-function fill(rule: ReplyRule, payload: JsonObject, preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyTarget | null {
+function fill(rule: ReplyRule, payload: JsonObject, preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyAddress | null {
   const tool = fillTemplate(rule.tool, payload)
   if (tool === null || (tools.size > 0 && !tools.has(tool))) return null
   const filled = fillArguments(rule.arguments, '{text}', payload)
@@ -106,7 +106,7 @@ function fillArguments(templates: Readonly<Record<string, string>>, openTemplate
  * `generic`: the Card's only tool that needs nothing but the channel and a text sends it; with two of them nothing says
  * which, and there is no target.
  */
-function inferred(preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyTarget | null {
+function inferred(preset: Preset, tools: CardTools, conversation: ConversationKey | null, now: number): ReplyAddress | null {
   const [only, ...more] = textTools(tools)
   if (only === undefined || more.length > 0) return null
   return {

@@ -1,6 +1,6 @@
 /** Relayed tool calls of an agent (DESIGN §3 Skill): projected arguments in, listed result fields out. */
 import { err, ok, wireError, type Result } from '../protocol/errors.js'
-import type { ReplyTarget } from '../core/record.js'
+import type { ReplyAddress } from '../core/record.js'
 import type { LegacyChannelId, ToolId } from '../protocol/ids.js'
 import { isObject, nestsAtMost, type JsonObject } from '../protocol/packet.js'
 import type { ProjectedTool } from './card.js'
@@ -22,14 +22,14 @@ export function legacyArguments(tool: ProjectedTool, args: unknown, channelId: L
 }
 
 /** What a tool sends to a person: one that the preset's rules answer with; null = it sends nothing. */
-export function sends(toolId: ToolId, preset: Preset, target: ReplyTarget | null): 'text' | 'file' | null {
+export function sends(toolId: ToolId, preset: Preset, target: ReplyAddress | null): 'text' | 'file' | null {
   const rules = preset.defaultTarget === null ? preset.reply : [...preset.reply, preset.defaultTarget]
   if (target?.tool === toolId || rules.some((rule) => rule.tool === toolId)) return 'text'
   return target?.file?.tool === toolId || rules.some((rule) => rule.file?.tool === toolId) ? 'file' : null
 }
 
 /** The agent's words, and everything that says to whom from the target: an agent cannot choose the person. */
-export function addressedArguments(args: JsonObject, target: ReplyTarget): JsonObject {
+export function addressedArguments(args: JsonObject, target: ReplyAddress): JsonObject {
   const { text, ...rest } = args
   return { ...rest, ...(text !== undefined && { [target.textArgument]: text }), ...target.arguments }
 }

@@ -75,7 +75,7 @@ t.test('text first, then file by file: uploaded before its step is started, one 
   rig.final('f1', 'see these', 'pkt_1', [staged('a'), staged('b')])
   rig.answerStep('f1', 0, { class: 'sent' })
   t.match(rig.of('upload'), [{ step: 1, ref: 'a' }])
-  t.match(rig.records<OutboundRecord>('outbound')[0]?.steps.map(({ state }) => state), ['started', 'waiting', 'waiting'], 'nothing of the file has been started')
+  t.match(rig.records<OutboundRecord>('outbound')[0]?.steps.map(({ state }) => state), ['done', 'waiting', 'waiting'], 'the text is known to be done while the file is uploaded, and nothing of the file has been started')
   uploaded(rig, 1, { ok: true, ref: 'media_a' })
   rig.answerStep('f1', 1, { class: 'sent' })
   uploaded(rig, 2, { ok: true, ref: 'media_b' })

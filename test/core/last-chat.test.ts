@@ -111,7 +111,7 @@ t.test('it moves while the channel is being opened again for the call', async (t
   rig.final('f1', 'to ann')
   rig.answerStep('f1', 0, { class: 'permanent', reopen: true })
   write(rig, 'bob')
-  rig.event({ type: 'reopened', messageId: 'f1' as never, connected: true })
+  rig.event({ type: 'reopened', messageId: 'f1' as never, result: 'connected' })
   t.equal(rig.calls.length, 1)
   t.strictSame(rig.answers, [`pkt_f1 ${MOVED}`])
 })

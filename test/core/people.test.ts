@@ -14,7 +14,7 @@ const LONGEST_SILENCE_MS = 200_000
 
 type Act =
   | { readonly act: 'write'; readonly who: number }
-  | { readonly act: 'agent' | 'lose_ack' | 'busy' | 'drop' | 'reopen' | 'restart' | 'redeliver' | 'connector_away' | 'connector_back' | 'delta' | 'replay' }
+  | { readonly act: 'agent' | 'lose_ack' | 'busy' | 'drop' | 'reopen' | 'restart' | 'redeliver' | 'connector_away' | 'connector_back' | 'delta' | 'replay' | 'sign_in' }
   | { readonly act: 'tool'; readonly how: 'sent' | 'temporary' | 'permanent' | 'in_doubt' }
   | { readonly act: 'pass'; readonly ms: number }
 
@@ -23,7 +23,7 @@ export const acts: fc.Arbitrary<Act> = fc.oneof(
   { weight: 20, arbitrary: fc.record({ act: fc.constant('agent' as const) }) },
   { weight: 8, arbitrary: fc.record({ act: fc.constant('tool' as const), how: fc.constantFrom('sent', 'sent', 'sent', 'temporary', 'permanent', 'in_doubt' as const) }) },
   { weight: 4, arbitrary: fc.record({ act: fc.constant('pass' as const), ms: fc.constantFrom(50, 3_000, 31_000, 60_000) }) },
-  { weight: 4, arbitrary: fc.record({ act: fc.constantFrom('lose_ack', 'busy', 'drop', 'reopen', 'reopen', 'restart', 'redeliver', 'redeliver', 'connector_away', 'connector_back', 'delta', 'replay' as const) }) },
+  { weight: 4, arbitrary: fc.record({ act: fc.constantFrom('lose_ack', 'busy', 'drop', 'reopen', 'reopen', 'restart', 'redeliver', 'redeliver', 'connector_away', 'connector_back', 'delta', 'replay', 'sign_in' as const) }) },
 )
 
 interface Final { readonly id: string; readonly who: string; sent: boolean; over: boolean; deltas: number }
@@ -42,6 +42,12 @@ export class Story {
   readonly agent = new Agent()
   readonly writers = new Map<string, string>()
   readonly past: Rig[] = []
+  /** Which account each context token belongs to; accounts are counted. */
+  readonly accounts = new Map<string, number>()
+  account = 0
+  /** Turns that were begun under earlier accounts: with a new one everybody is new. */
+  turnsBefore = 0
+  strayed: string | null = null
   /** Person who had each turn, and when it began and ended; `ended` is Infinity while it runs. */
   readonly turns: { readonly who: string; readonly began: number; ended: number }[] = []
   rig: Rig
@@ -59,6 +65,14 @@ export class Story {
   }
 
   play(act: Act): void {
+    const before = this.invokes.length
+    this.#act(act)
+    const stray = this.invokes.slice(before).find(({ arguments: args }) => this.accounts.get(String(args['context_token'])) !== this.account)
+    if (stray !== undefined) this.strayed = `${stray.messageId} was called for an earlier account`
+    this.#observe()
+  }
+
+  #act(act: Act): void {
     switch (act.act) {
       case 'write': this.#write(NAMES[act.who % this.people] ?? 'ann'); break
       case 'agent': this.#agent(false); break
@@ -68,6 +82,7 @@ export class Story {
       case 'reopen': this.#reopen(); break
       case 'restart': this.#restart(); break
       case 'redeliver': this.#redeliver(); break
+      case 'sign_in': this.account += 1; this.turnsBefore = this.turns.length; this.rig.event({ type: 'rebound' }); break
       case 'connector_away': this.rig.event({ type: 'legacy_changed', open: false }); break
       case 'connector_back': this.rig.event({ type: 'legacy_changed', open: true }); break
       case 'delta': this.#delta(); break
@@ -75,14 +90,15 @@ export class Story {
       case 'tool': this.#tool(act.how); break
       case 'pass': this.#pass(act.ms); break
     }
-    this.#observe()
   }
 
   #write(who: string): void {
     this.#written += 1
     const id = `m${this.#written}_${who}`
     this.writers.set(id, who)
-    this.rig.wechat(who, `from ${who}`, { message_id: id })
+    const token = `ctx-${who}-${this.#written}`
+    this.accounts.set(token, this.account)
+    this.rig.wechat(who, `from ${who}`, { message_id: id, context_token: token })
   }
 
   /** The agent's next step: take what was delivered, else go on with its run, else begin the next. */
@@ -206,6 +222,7 @@ t.test('no answer ever goes to somebody else, redelivered and replayed ones incl
   fc.assert(fc.property(stories, ([people, steps]) => {
     const story = new Story(people)
     for (const step of steps) story.play(step)
+    if (story.strayed !== null) throw new Error(story.strayed)
     for (const { messageId, arguments: args } of story.invokes) {
       const [, who] = messageId.split('_')
       if (args['recipient_ref'] !== who) throw new Error(`${messageId} went to ${String(args['recipient_ref'])}`)
@@ -231,7 +248,8 @@ t.test('everybody who waits has the word between two turns of one', async (t) =>
 })
 
 /** The turn that has just begun: nobody else who waited since before its owner's last turn ended was passed over. */
-function checkFair({ turns, rig, writers }: Story): void {
+function checkFair({ turns: all, turnsBefore, rig, writers }: Story): void {
+  const turns = all.slice(turnsBefore)
   const now = turns.at(-1)
   const earlier = turns.findLastIndex(({ who }, index) => who === now?.who && index < turns.length - 1)
   if (now === undefined || earlier === -1) return

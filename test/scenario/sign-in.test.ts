@@ -1,4 +1,5 @@
 import t from 'tap'
+import { reached, run } from '../helper/people.js'
 import { openChannel, stand, until, type Stand } from '../helper/stand.js'
 import type { SimXagent } from '../../src/sim/xagent.js'
 
@@ -125,6 +126,26 @@ t.test('a channel that is bound anew is logged out first, and earlier writers ar
   t.match(await xagent.sendFinal(channelId, { messageId: 'f1', text: 'to whom?' }), { payload: { status: 'rejected', code: 'no_reply_target', retryable: false } })
 })
 
+t.test('who writes before xAgent has seen the sign-in through is answered under the new account, and nobody else', async (t) => {
+  const s = await stand(t, { kind: 'wechat' })
+  const { xagent, channelId, legacyId } = await openChannel(s)
+  await xagent.request('connection.descriptor.get', channelId, {})
+  s.connector.push(legacyId, { text: 'from ann', senderId: 'ann' })
+  await xagent.events.waitFor('message')
+  s.connector.onTool(() => ({ kind: 'error', error: { code: 'tool_invoke_failed', message: 'sendmessage HTTP 503' } }))
+  const refused = await run(xagent, channelId, 'f1', 'for ann')
+  t.match(refused, { payload: { status: 'rejected', retryable: true } })
+  s.connector.onTool(() => undefined)
+  const start = await xagent.request('auth.start', channelId, { flow_id: 'wechat_qr_login', input: {} })
+  s.connector.signIn(legacyId)
+  s.connector.push(legacyId, { text: 'from cyd', senderId: 'cyd' })
+  await xagent.events.waitFor('message', ({ text }) => text === 'from cyd')
+  await lookUntil(xagent, channelId, 'wechat_qr_login', start.payload?.['auth_session_id'], 'authenticated')
+  t.match(await run(xagent, channelId, 'f2', 'for cyd'), { payload: { status: 'accepted' } })
+  t.match(await xagent.sendFinal(channelId, { messageId: 'f1', text: 'for ann' }), { payload: { status: 'rejected', code: 'no_reply_target', retryable: false } })
+  t.strictSame(reached(s.connector), [['cyd', 'for cyd']])
+})
+
 t.test('a dead WeChat sign-in is shown: the Descriptor says created, and nobody is answered through it', async (t) => {
   const s = await stand(t, { kind: 'wechat' })
   const { xagent, channelId, legacyId } = await openChannel(s)
@@ -132,7 +153,7 @@ t.test('a dead WeChat sign-in is shown: the Descriptor says created, and nobody 
   const shown = xagent.events.next('descriptor', ({ descriptor }) => statusIn(descriptor) === 'created')
   s.connector.loseToken(legacyId)
   t.ok(await shown)
-  t.ok(s.logs.some(({ msg }) => String(msg).startsWith('nobody is signed in on the channel any more')))
+  t.ok(s.logs.some(({ msg }) => String(msg).startsWith('the account of a channel has left it')))
 })
 
 t.test('an outcome of class auth shows the channel as degraded until something is sent', async (t) => {
