@@ -43,8 +43,10 @@ function onlyTarget(channel: Channel, now: number): ReplyTarget | null {
   return channel.conversations.size === 1 ? living(channel, channel.target, now) : null
 }
 
-function systemTarget(channel: Channel, shared: Shared, now: number): ReplyTarget | null {
-  return inEpoch(defaultTarget(shared.dialect.preset, shared.dialect.tools, now), channel.epoch)
+/** An inferred tool does not say whom it reaches: where several people write, nobody can tell. */
+function systemTarget({ conversations, epoch }: Channel, { dialect: { preset, tools } }: Shared, now: number): ReplyTarget | null {
+  if (preset.defaultTarget === null && conversations.size > 1) return null
+  return inEpoch(defaultTarget(preset, tools, now), epoch)
 }
 
 /** An address becomes a target of the account that was signed in when it came. */
@@ -58,4 +60,4 @@ export function living(channel: Channel, target: ReplyTarget | null, now: number
 }
 
 /** Whether the account that a target belongs to still has the channel. */
-export const isOfAccount = (channel: Channel, { epoch }: ReplyTarget): boolean => epoch === channel.epoch
+export const isOfAccount = (channel: Channel, { epoch = 0 }: ReplyTarget): boolean => epoch === channel.epoch

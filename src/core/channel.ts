@@ -68,7 +68,7 @@ function handle(channel: Channel, shared: Shared, event: ChannelEvent, now: numb
     case 'replayed': return replayed(channel, shared, event, now, out)
     case 'final_invalid': return finalInvalid(event, out)
     case 'outbound_found': return outboundFound(channel, shared, event, now, out)
-    case 'lookup_failed': return lookupFailed(channel, shared, event.messageId, now, out)
+    case 'lookup_failed': return lookupFailed(channel, shared, event, now, out)
     case 'legacy_changed': return legacyChanged(channel, shared, event, now, out)
     case 'uploaded': return uploaded(channel, shared, event, now, out)
     case 'step_started': return stepStarted(channel, shared, event, now, out)

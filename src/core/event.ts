@@ -67,7 +67,7 @@ export type ChannelEvent =
   /** A person sends a dead letter again (its words were read from the store). */
   | { readonly type: 'replayed'; readonly letter: DeadLetterRecord; readonly text: string }
   | { readonly type: 'outbound_found'; readonly messageId: MessageId; readonly purpose: 'redelivery' | 'abandon'; readonly record: OutboundRecord | null }
-  | { readonly type: 'lookup_failed'; readonly messageId: MessageId }
+  | { readonly type: 'lookup_failed'; readonly messageId: MessageId; readonly purpose: 'redelivery' | 'abandon' }
   | { readonly type: 'legacy_changed'; readonly open: boolean }
   | { readonly type: 'uploaded'; readonly messageId: MessageId; readonly step: number; readonly result: UploadResult }
   | { readonly type: 'step_started'; readonly messageId: MessageId; readonly step: number }

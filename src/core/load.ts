@@ -23,6 +23,19 @@ export function restoreInbound(channel: Channel, shared: Shared, record: Inbound
   shared.nextSeq = Math.max(shared.nextSeq, record.seq + 1)
 }
 
+/**
+ * To be called when all waiting messages are restored: a place in the turn whose message the store has no more of ends, as the
+ * message itself would have. xAgent may have taken it, unless it was refused.
+ */
+export function settlePlaces({ turn, bySeq }: Channel, now: number): void {
+  if (turn === null) return
+  const lost = turn.messages.filter(({ state, seq }) => state !== 'accepted' && !bySeq.has(seq))
+  turn.messages = turn.messages.filter((place) => !lost.includes(place))
+  const unknown = lost.filter(({ unanswered }) => unanswered).length
+  // Nobody knows when it was transmitted: no later than now.
+  if (unknown > 0) turn.unknown = { count: (turn.unknown?.count ?? 0) + unknown, tick: 1, at: now }
+}
+
 /** A final of an earlier run. A step that was started and not answered is in doubt, unless its tool may be asked again. */
 export function restoreOutbound(channel: Channel, shared: Shared, record: OutboundRecord, now: number, out: Effect[]): void {
   if (record.state === 'ended') return

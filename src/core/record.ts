@@ -78,8 +78,8 @@ export interface ReplyAddress {
 
 /** An address, and the account that it belongs to: once another one has signed in it reaches nobody. */
 export interface ReplyTarget extends ReplyAddress {
-  /** The channel's epoch when its push came. */
-  readonly epoch: number
+  /** The channel's epoch when its push came; absent = 0, written before there were any. */
+  readonly epoch?: number
 }
 
 /** The call that sends a file: `refArgument` names the argument that carries the connector's reference of it. */
@@ -220,8 +220,8 @@ export interface CallRecord {
 export interface TurnRecord {
   readonly v: typeof RECORD_VERSION
   readonly channelId: ChannelId
-  /** How often another account, or nobody, took the channel over. */
-  readonly epoch: number
+  /** How often another account, or nobody, took the channel over; absent = 0. */
+  readonly epoch?: number
   /** Conversations seen, oldest first, at most MAX_CONVERSATIONS, with the end of the last turn of each (0 = none). */
   readonly conversations: readonly (readonly [ConversationKey, number])[]
   /** Reply target of the latest message. */
@@ -245,6 +245,8 @@ export interface StoredTurn {
   readonly activity: boolean
   /** Last acceptance or work when it was written; 0 = none. */
   readonly lastAt: number
+  /** Messages that xAgent may have taken, though they ended without an ack: how many, and the last transmission. */
+  readonly unknown?: { readonly count: number; readonly at: number }
 }
 
 /** How many conversations of one channel are told apart (DESIGN §4 Turns rule 1). */

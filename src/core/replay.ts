@@ -5,7 +5,7 @@ import { RECORD_VERSION, orderKey, outboundKey, type Change, type DeadLetterReco
 
 /** The record under which a dead letter runs again. A step without an answer is called again: a person decided so. */
 export function restarted(
-  channelId: ChannelId, letter: DeadLetterRecord, ended: OutboundRecord | null, contentHash: string | null, ttlMs: number, now: number,
+  channelId: ChannelId, letter: DeadLetterRecord, ended: OutboundRecord | null, ttlMs: number, now: number,
 ): OutboundRecord {
   const { target } = letter
   const name = target?.textArgument ?? 'text'
@@ -15,7 +15,7 @@ export function restarted(
     ...(step.file !== undefined && { file: { ...step.file, uploadFields: target?.file?.uploadFields ?? {} } }),
   }))
   return {
-    v: RECORD_VERSION, channelId, messageId: letter.messageId, contentHash: ended?.contentHash ?? contentHash, takenAt: letter.takenAt, until: now + ttlMs,
+    v: RECORD_VERSION, channelId, messageId: letter.messageId, contentHash: ended?.contentHash ?? null, takenAt: letter.takenAt, until: now + ttlMs,
     target, turn: null, steps, state: 'running', outcome: null, ack: null, transmissions: letter.attempts, preset: letter.preset,
     journal: noted(letter.journal, now - letter.takenAt, 'replayed'),
   }

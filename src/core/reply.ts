@@ -5,7 +5,6 @@
  * order of arrival. The record of the end is durable before the ack leaves.
  */
 import type { MessageId } from '../protocol/ids.js'
-import { digest } from '../translate/conversation.js'
 import { clearTyping } from './activity.js'
 import { bindingOf, living } from './bind.js'
 import { finishStream } from './delta.js'
@@ -21,6 +20,8 @@ import { turnChange } from './turn-record.js'
 
 /** At most this many times `outbound_queue` finals may wait for their redelivery per channel. */
 const DEFERRED_FACTOR = 10
+/** After this long the store is asked again for a final that is to be given up. */
+const ABANDON_AGAIN_MS = 500
 /** Further transmissions of one running final that get an answer of their own: the latest ones. */
 const MAX_REPEATS = 100
 
@@ -28,7 +29,7 @@ const MAX_REPEATS = 100
 export function finalReceived(channel: Channel, shared: Shared, final: ArrivedFinal, now: number, out: Effect[]): void {
   const running = channel.jobs.get(final.messageId)
   if (running !== undefined) {
-    if (differ(running.final.contentHash, final.contentHash)) return conflict(final, [], out)
+    if (differ(running.record?.contentHash ?? running.final.contentHash, final.contentHash)) return conflict(final, [], out)
     if (running.repeats.length >= MAX_REPEATS) running.repeats.shift()
     if (final.from !== null) running.repeats.push(final.from)
     return
@@ -38,19 +39,26 @@ export function finalReceived(channel: Channel, shared: Shared, final: ArrivedFi
   clearTyping(channel, out)
   finishStream(channel, shared, final.messageId, now)
   const { outboundQueue, outboundWaitMs } = shared.limits
-  if (channel.line.length >= outboundQueue || channel.deferred.size >= DEFERRED_FACTOR * outboundQueue) {
+  // One that waits for its redelivery already takes no further place by coming.
+  const oneMore = channel.deferred.has(final.messageId) ? 0 : 1
+  if (channel.line.length >= outboundQueue || channel.deferred.size + oneMore > DEFERRED_FACTOR * outboundQueue) {
     if (isBound(binding)) out.push({ type: 'commit', changes: [turnChange(channel)], then: null })
     return refuseForNow(final, [], 'busy', out)
   }
-  line(channel, { final, binding, replayOf: null, repeats: [], waitUntil: now + outboundWaitMs, phase: 'looking', uploadedRef: null, record: null, step: 0, reopened: false, ending: null }, out)
+  line(channel, newJob(final, binding, null, now + outboundWaitMs), out)
 }
 
 /** A person sends a dead letter again, to where its answer was bound (DESIGN §4 rule 3). One that runs already is left alone. */
 export function replayed(channel: Channel, shared: Shared, { letter, text }: Extract<ChannelEvent, { type: 'replayed' }>, now: number, out: Effect[]): void {
   if (channel.jobs.has(letter.messageId)) return
-  const final: ArrivedFinal = { from: null, messageId: letter.messageId, text, files: [], contentHash: digest([text]) }
+  // Its words may have been put together from its parts: only its record knows what it was.
+  const final: ArrivedFinal = { from: null, messageId: letter.messageId, text, files: [], contentHash: null }
   const binding: Binding = { target: letter.target, turn: null, at: now }
-  line(channel, { final, binding, replayOf: letter, repeats: [], waitUntil: now + shared.limits.outboundWaitMs, phase: 'looking', uploadedRef: null, record: null, step: 0, reopened: false, ending: null }, out)
+  line(channel, newJob(final, binding, letter, now + shared.limits.outboundWaitMs), out)
+}
+
+function newJob(final: ArrivedFinal, binding: Binding, replayOf: DeadLetterRecord | null, waitUntil: number): FinalJob {
+  return { final, binding, replayOf, repeats: [], waitUntil, phase: 'looking', uploadedRef: null, record: null, step: 0, reopened: false, ending: null }
 }
 
 function line(channel: Channel, job: FinalJob, out: Effect[]): void {
@@ -107,14 +115,14 @@ function foundForReplay(channel: Channel, shared: Shared, job: FinalJob, letter:
   const live = record !== null && record.state !== 'ended'
   const nothingToCall = letter.steps.length === 0
   if (live || nothingToCall || letter.settled === 'sent' || record?.outcome === 'accepted') return removeJob(channel, job)
-  job.record = restarted(channel.id, letter, record, job.final.contentHash, shared.limits.ttlMs, now)
+  job.record = restarted(channel.id, letter, record, shared.limits.ttlMs, now)
   job.phase = 'queued'
   if (record !== null) channel.endedOutboundCount -= 1
   out.push({ type: 'replayed', direction: 'outbound', deadLetterBytes: letter.bytes })
   out.push({ type: 'commit', changes: replayChanges(job.record, letter, record), then: null })
 }
 
-/** Whether two contents are known to differ. One whose files are gone cannot be compared. */
+/** Whether two contents are known to differ. One whose files are gone, or that a person sent again, cannot be compared. */
 const differ = (one: string | null, other: string | null): boolean => one !== null && other !== null && one !== other
 
 /** The same bytes, uploaded again: what is still to be sent comes from the new references. */
@@ -126,8 +134,9 @@ function withFiles(record: OutboundRecord, files: readonly FinalFile[]): Outboun
   return { ...record, steps }
 }
 
-/** The store could not be asked: nothing is known, so nothing is done. */
-export function lookupFailed(channel: Channel, shared: Shared, messageId: MessageId, now: number, out: Effect[]): void {
+/** The store could not be asked: nothing is known, so nothing is done. What was to be given up is asked for again. */
+export function lookupFailed(channel: Channel, shared: Shared, { messageId, purpose }: Extract<ChannelEvent, { type: 'lookup_failed' }>, now: number, out: Effect[]): void {
+  if (purpose === 'abandon') return deferFirst(channel, messageId, now + ABANDON_AGAIN_MS)
   const job = channel.jobs.get(messageId)
   if (job === undefined) return
   refuseForNow(job.final, job.repeats, 'store_unavailable', out)
@@ -150,6 +159,14 @@ export function replyStored(channel: Channel, shared: Shared, messageId: Message
   }
   removeJob(channel, job)
   advance(channel, shared, now, out)
+}
+
+/** To the front: what is due next stands first. */
+function deferFirst(channel: Channel, messageId: MessageId, until: number): void {
+  const others = [...channel.deferred].filter(([id]) => id !== messageId)
+  channel.deferred.clear()
+  channel.deferred.set(messageId, until)
+  for (const [id, at] of others) channel.deferred.set(id, at)
 }
 
 function abandon(channel: Channel, shared: Shared, messageId: MessageId, record: OutboundRecord | null, now: number, out: Effect[]): void {

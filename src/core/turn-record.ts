@@ -23,6 +23,7 @@ function storedTurn(turn: Turn): StoredTurn {
   return {
     conversation: turn.conversation, openedAt: turn.openedAt, accepted: turn.accepted, finals: turn.finals, activity: turn.activity,
     messages: turn.messages.map(({ seq, messageId, target, state }) => ({ seq, messageId, target, state })), lastAt: Math.max(turn.acceptedAt, turn.workAt),
+    ...(turn.unknown !== null && { unknown: { count: turn.unknown.count, at: turn.unknown.at } }),
   }
 }
 
@@ -34,7 +35,7 @@ export function restoreTurn(channel: Channel, record: TurnRecord | (BeforeTurns 
     channel.target = restoredTarget(record.target)
     return
   }
-  channel.epoch = record.epoch
+  channel.epoch = record.epoch ?? 0
   for (const [conversation, endedAt] of record.conversations) channel.conversations.set(conversation, endedAt)
   channel.turnNumber = record.number
   channel.lastTurn = record.last
@@ -48,6 +49,7 @@ export function restoreTurn(channel: Channel, record: TurnRecord | (BeforeTurns 
     ...newState(record.number, stored.conversation, stored.openedAt), accepted: stored.accepted, finals: stored.finals, activity: stored.activity,
     messages: stored.messages.map((message) => restoredPlace(message, lastAt)),
     tick: 2, acceptedTick: stored.accepted > 0 ? 1 : 0, acceptedAt: lastAt, workTick: stored.finals > 0 ? 2 : 0,
+    unknown: stored.unknown === undefined ? null : { ...stored.unknown, tick: 1 },
   }
 }
 
@@ -74,7 +76,7 @@ function isBeforeTurns(record: TurnRecord | (BeforeTurns & Pick<TurnRecord, 'tar
   return !('bound' in record)
 }
 
-/** A target as it is today: one that was written by an earlier version says nothing of files, typing, the last chat and the account. */
+/** A target as it is today: one that was written by an earlier version says nothing of files, typing and the last chat. */
 export function restoredTarget(target: ReplyTarget | null): ReplyTarget | null {
-  return target === null ? null : { ...{ file: null, lastChatOnly: false, typing: null, epoch: 0 }, ...target }
+  return target === null ? null : { ...{ file: null, lastChatOnly: false, typing: null }, ...target }
 }

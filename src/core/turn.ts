@@ -172,7 +172,9 @@ function verdictOn(channel: Channel, shared: Shared, turn: Turn, now: number): T
 function endTurn(channel: Channel, turn: Turn, how: TurnEnd, now: number, out: Effect[]): void {
   channel.turn = null
   channel.lastTurn = { conversation: turn.conversation, how, target: answered(turn)?.target ?? null, endedAt: now }
-  if (channel.conversations.delete(turn.conversation)) channel.conversations.set(turn.conversation, now)
+  // One that was forgotten with an earlier account still has its place among the others while its messages wait (rule 8).
+  const known = channel.conversations.delete(turn.conversation)
+  if (known || channel.byConversation.has(turn.conversation)) channel.conversations.set(turn.conversation, now)
   out.push({ type: 'commit', changes: [turnChange(channel)], then: null })
   out.push({ type: 'turn_ended', end: how, lastedMs: now - turn.openedAt, accepted: turn.accepted, finals: turn.finals })
 }

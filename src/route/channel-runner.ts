@@ -180,7 +180,7 @@ export class ChannelRunner {
     this.#read(
       () => this.context.commits.read('outbound', outboundKey(entry.id, effect.messageId)),
       (value) => this.dispatch(entry, { type: 'outbound_found', messageId: effect.messageId, purpose: effect.purpose, record: (value as OutboundRecord | undefined) ?? null }),
-      () => this.dispatch(entry, { type: 'lookup_failed', messageId: effect.messageId }),
+      () => this.dispatch(entry, { type: 'lookup_failed', messageId: effect.messageId, purpose: effect.purpose }),
     )
   }
 

@@ -149,9 +149,9 @@ export class RelayedCalls {
     // A tool that was written for v2 says by its own arguments whom it reaches.
     if (this.context.card()?.spoken === IM_V2) return ok({ tool, arguments: args, uploadFields: {} })
     const { target } = bindNow(entry.channel, shared, this.context.now())
-    const what = sends(tool, shared.dialect.preset, target)
+    const what = sends(tool, shared.dialect.preset, shared.dialect.tools, target)
     if (what === null) return ok({ tool, arguments: args, uploadFields: {} })
-    if (target === null) return err(wireError('no_reply_target'))
+    if (target === null || what === 'unclear') return err(wireError('no_reply_target'))
     if (!stillLast(entry.channel, target)) return err(wireError('reply_target_moved'))
     if (what === 'text') return ok({ tool: target.tool, arguments: addressedArguments(args, target), uploadFields: {} })
     if (target.file === null) return err(wireError('files_not_supported'))

@@ -1,5 +1,5 @@
 /** A route's stored records at start (DESIGN §7): ids, channels, who talks, what waits, what was under way. */
-import { restoreInbound, restoreOutbound } from '../core/load.js'
+import { restoreInbound, restoreOutbound, settlePlaces } from '../core/load.js'
 import { restoreTurn } from '../core/turn-record.js'
 import type { Effect } from '../core/effect.js'
 import { ROUTE_KEY, orderPrefix, type ChannelRecord, type InboundRecord, type OutboundRecord, type RouteRecord, type TurnRecord } from '../core/record.js'
@@ -44,6 +44,7 @@ export async function loadChannels(store: Store, context: RouteContext, perform:
     ledger.inbound.carriedOver += 1
     if (record.preparing > 0) perform(entry, [{ type: 'fetch_files', seq: record.seq }])
   }
+  for (const { channel } of table) settlePlaces(channel, now)
   for await (const { value } of eachRecord(store, name, 'outbound')) {
     const record = value as OutboundRecord
     const entry = table.find(record.channelId)

@@ -123,7 +123,8 @@ function notForwarded(push: Push, words: string, preset: Preset, rules: InboundR
 
 /** What xAgent reads as a command or an approval (docs/security: anybody in a group could act as the account's owner). */
 function isCommand(words: string): boolean {
-  const start = words.trimStart()
+  // Whoever reads it may look past what cannot be seen: marks of direction, joiners, blanks of any kind.
+  const start = words.replace(/^[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\s]+/u, '')
   return start.startsWith('/') || start.startsWith('@{')
 }
 

@@ -137,11 +137,7 @@ function fileTarget(file: NonNullable<ReplyRule['file']>, payload: JsonObject, t
 /** `generic`: the Card's only tool that needs nothing but the channel and a file. */
 function inferredFile(preset: Preset, tools: CardTools): FileTarget | null {
   if (!preset.inferReply) return null
-  const [only, ...more] = [...tools].flatMap(([tool, { required }]) => {
-    const refs = required.filter((name) => name === 'media_ref' || name === 'file_ref')
-    const [ref] = refs
-    return ref !== undefined && refs.length === 1 && required.every((name) => name === ref || name === 'connector_channel_id') ? [{ tool, ref }] : []
-  })
+  const [only, ...more] = fileTools(tools)
   return only === undefined || more.length > 0 ? null : { tool: only.tool as ToolId, arguments: {}, refArgument: only.ref, uploadFields: {} }
 }
 
@@ -150,8 +146,20 @@ export function textTools(tools: CardTools): string[] {
   return [...tools].filter(([, { required }]) => required.includes('text') && required.every((name) => name === 'text' || name === 'connector_channel_id')).map(([tool]) => tool)
 }
 
+/** Tools of the Card that need nothing but the channel and a file, with the name of the file's argument. */
+export function fileTools(tools: CardTools): { readonly tool: string; readonly ref: string }[] {
+  return [...tools].flatMap(([tool, { required }]) => {
+    const refs = required.filter((name) => name === 'media_ref' || name === 'file_ref')
+    const [ref] = refs
+    return ref !== undefined && refs.length === 1 && required.every((name) => name === ref || name === 'connector_channel_id') ? [{ tool, ref }] : []
+  })
+}
+
+/** Whether it takes its value from the push. */
+export const isTemplate = (template: string): boolean => template.startsWith('{') && template.endsWith('}')
+
 /** Fills "{field}" or "{reply.field}"; a template without braces stands for itself. Null when the field is absent. */
 function fillTemplate(template: string, payload: JsonObject): string | null {
-  if (!template.startsWith('{') || !template.endsWith('}')) return template
+  if (!isTemplate(template)) return template
   return fieldText(payload, template.slice(1, -1))
 }

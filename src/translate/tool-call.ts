@@ -5,6 +5,7 @@ import type { LegacyChannelId, ToolId } from '../protocol/ids.js'
 import { isObject, nestsAtMost, type JsonObject } from '../protocol/packet.js'
 import type { ProjectedTool } from './card.js'
 import type { Preset } from './preset.js'
+import { fileTools, isTemplate, textTools, type CardTools } from './reply-target.js'
 
 const MAX_DEPTH = 16
 
@@ -21,11 +22,22 @@ export function legacyArguments(tool: ProjectedTool, args: unknown, channelId: L
   return ok(passed)
 }
 
-/** What a tool sends to a person: one that the preset's rules answer with; null = it sends nothing. */
-export function sends(toolId: ToolId, preset: Preset, target: ReplyAddress | null): 'text' | 'file' | null {
+/**
+ * What a tool sends to a person: one that the preset's rules answer with; null = it sends nothing. Where pushes name the tool of
+ * their answer, the Card's only tool that takes nothing but a text (or a file) sends too; several of them are `unclear`.
+ */
+export function sends(toolId: ToolId, preset: Preset, tools: CardTools, target: ReplyAddress | null): 'text' | 'file' | 'unclear' | null {
   const rules = preset.defaultTarget === null ? preset.reply : [...preset.reply, preset.defaultTarget]
   if (target?.tool === toolId || rules.some((rule) => rule.tool === toolId)) return 'text'
-  return target?.file?.tool === toolId || rules.some((rule) => rule.file?.tool === toolId) ? 'file' : null
+  if (target?.file?.tool === toolId || rules.some((rule) => rule.file?.tool === toolId)) return 'file'
+  if (!preset.inferReply && !rules.some((rule) => isTemplate(rule.tool))) return null
+  return senderAmong(textTools(tools), toolId, 'text') ?? senderAmong(fileTools(tools).map(({ tool }) => tool), toolId, 'file')
+}
+
+/** The only one of its kind sends; with several nothing says which. */
+function senderAmong<Kind>(tools: readonly string[], toolId: ToolId, kind: Kind): Kind | 'unclear' | null {
+  if (!tools.includes(toolId)) return null
+  return tools.length === 1 ? kind : 'unclear'
 }
 
 /** The agent's words, and everything that says to whom from the target: an agent cannot choose the person. */

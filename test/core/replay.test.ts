@@ -2,7 +2,7 @@
 import t from 'tap'
 import { step } from '../../src/core/channel.js'
 import { LIMITS, Rig, T0, type RigOptions } from '../helper/channel-rig.js'
-import type { DeadLetterRecord } from '../../src/core/record.js'
+import type { DeadLetterRecord, OutboundRecord } from '../../src/core/record.js'
 import type { MessageId } from '../../src/protocol/ids.js'
 
 const LONG = `${'a'.repeat(2_000)}\n\n${'b'.repeat(2_000)}\n\n${'c'.repeat(2_000)}`
@@ -238,11 +238,42 @@ t.test('the store cannot be asked: nothing happens to the letter, and it can be 
   const letter = onlyLetter(rig)
   // Not performed by the rig, so that the look-up stays without an answer.
   step(rig.channel, rig.shared, { type: 'replayed', letter, text: 'to ann' }, rig.now)
-  rig.event({ type: 'lookup_failed', messageId: letter.messageId })
+  rig.event({ type: 'lookup_failed', messageId: letter.messageId, purpose: 'redelivery' })
   t.strictSame(rig.deadLetters(), [letter])
   t.equal(imbalance(rig), 0)
   rig.replay(letter)
   t.equal(rig.calls.length, 2)
+})
+
+t.test('xAgent sends it again, with its files, while it is looked up and while it runs: one run, and no conflict', async (t) => {
+  const file = { ref: 'a', stored: { byteSize: 3, mimeType: 'image/png', filename: 'a.png' } }
+  for (const when of ['looking', 'running'] as const) {
+    const rig = ann()
+    rig.final('f1', 'see', 'pkt_1', [file])
+    rig.answerStep('f1', 0, { class: 'permanent' })
+    const letter = onlyLetter(rig)
+    if (when === 'looking') step(rig.channel, rig.shared, { type: 'replayed', letter, text: 'see' }, rig.now)
+    else rig.replay(letter)
+    rig.final('f1', 'see', 'pkt_2', [file])
+    if (when === 'looking') rig.event({ type: 'outbound_found', messageId: letter.messageId, purpose: 'redelivery', record: rig.records<OutboundRecord>('outbound')[0] ?? null })
+    rig.answerStep('f1', 0, { class: 'sent' })
+    rig.event({ type: 'uploaded', messageId: letter.messageId, step: 1, result: { ok: true, ref: 'south' } })
+    rig.answerStep('f1', 1, { class: 'sent' })
+    t.strictSame(rig.answers, ['pkt_1 rejected target_delivery_failed false', 'pkt_2 duplicate'], when)
+    rig.final('f1', 'other words', 'pkt_3', [file])
+    t.equal(rig.answers.at(-1), 'pkt_3 rejected message_id_conflict false', 'other words are a conflict all the same')
+  }
+})
+
+t.test('given up half sent and put together from its parts: the same final is no conflict afterwards', async (t) => {
+  const rig = ann({ limits: { ttlMs: 60_000 } })
+  rig.final('f1', LONG)
+  rig.answerStep('f1', 0, { class: 'temporary' })
+  rig.pass(60_000)
+  rig.replay(onlyLetter(rig))
+  rig.final('f1', LONG, 'pkt_2')
+  for (const part of [0, 1, 2]) rig.answerStep('f1', part, { class: 'sent' })
+  t.equal(rig.answers.at(-1), 'pkt_2 duplicate')
 })
 
 t.test('a restart while its call runs: in doubt, one letter, not called by itself', async (t) => {

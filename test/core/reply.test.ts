@@ -274,10 +274,41 @@ t.test('an ended record keeps neither words nor the target', async (t) => {
 t.test('a store that cannot be asked: refused for now, nothing is done', async (t) => {
   const rig = new Rig()
   const event = rig.event.bind(rig)
-  rig.event = (next) => event(next.type === 'outbound_found' ? { type: 'lookup_failed', messageId: next.messageId } : next)
+  rig.event = (next) => event(next.type === 'outbound_found' ? { type: 'lookup_failed', messageId: next.messageId, purpose: next.purpose } : next)
   rig.final('f1', 'one', 'pkt_1')
   t.strictSame(rig.answers, ['pkt_1 rejected store_unavailable true'])
   t.equal(rig.calls.length, 0)
+})
+
+t.test('a store that cannot be asked for a final that is to be given up is asked again', async (t) => {
+  const rig = new Rig({ limits: { ttlMs: 60_000 } })
+  rig.final('f1', 'one')
+  rig.answerStep('f1', 0, { class: 'temporary' })
+  const event = rig.event.bind(rig)
+  rig.event = (next) => event(next.type === 'outbound_found' ? { type: 'lookup_failed', messageId: next.messageId, purpose: next.purpose } : next)
+  rig.pass(65_000)
+  t.strictSame(rig.ended.filter(({ outcome }) => outcome === 'abandoned'), [])
+  rig.event = event
+  rig.pass(500)
+  t.match(rig.ended.filter(({ outcome }) => outcome === 'abandoned'), [{ messageId: 'f1' }])
+  t.match(rig.deadLetters(), [{ reason: 'abandoned_partial' }])
+  t.equal(rig.channel.deferred.size, 0)
+})
+
+t.test('a full set of finals that wait for their redelivery lets each of them come', async (t) => {
+  const rig = new Rig({ limits: { outboundQueue: 1 } })
+  for (let i = 0; i < 10; i += 1) {
+    rig.final(`f${i}`, 'text')
+    rig.answerStep(`f${i}`, 0, { class: 'temporary' })
+  }
+  rig.final('f10', 'text', 'pkt_new')
+  t.equal(rig.answers.at(-1), 'pkt_new rejected busy true', 'a new one finds no place')
+  rig.final('f3', 'text', 'pkt_again')
+  rig.answerStep('f3', 0, { class: 'sent' })
+  t.equal(rig.answers.at(-1), 'pkt_again accepted')
+  rig.final('f10', 'text', 'pkt_then')
+  rig.answerStep('f10', 0, { class: 'sent' })
+  t.equal(rig.answers.at(-1), 'pkt_then accepted', 'its place is free')
 })
 
 t.test('after a restart finals that nobody redelivers are given up in order of time, whatever their ids', async (t) => {

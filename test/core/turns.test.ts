@@ -1,6 +1,6 @@
 /** Ann and Bob write to one channel: each answer goes to whom the turn rules say (DESIGN §4 Turns). */
 import t from 'tap'
-import { LINK, Rig, type RigOptions } from '../helper/channel-rig.js'
+import { LIMITS, LINK, Rig, type RigOptions } from '../helper/channel-rig.js'
 import { newFlushGate } from '../../src/core/flush.js'
 import type { LinkId } from '../../src/protocol/ids.js'
 
@@ -183,6 +183,21 @@ t.test('a restart before the ack: the answer may come before the channel has its
   t.strictSame(sent(rig), ['ann: to ann'])
 })
 
+t.test('a message of the turn whose record is lost with a restart: the turn ends all the same', async (t) => {
+  for (const how of ['sent', 'refused'] as const) {
+    const before = people()
+    before.wechat('ann', 'from ann')
+    if (how === 'refused') before.reject(before.lastTransmit(), 'later', true)
+    before.wechat('bob', 'from bob')
+    const store = new Map([...before.store].filter(([key, value]) => !(key.startsWith('inbound ') && (value as { messageId: string }).messageId === 'm1')))
+    const rig = new Rig({ preset: 'wechat', store, now: before.now })
+    rig.open()
+    t.equal(rig.transmits.length, how === 'refused' ? 1 : 0, how === 'refused' ? 'xAgent has not taken it: Bob is next' : 'xAgent may have taken it')
+    rig.pass(LIMITS.turns.timeoutMs)
+    t.equal(rig.lastTransmit().messageId, 'm2', how)
+  }
+})
+
 t.test('a restart between the end of one turn and the next', async (t) => {
   const before = people()
   before.wechat('ann', 'from ann')
@@ -307,6 +322,21 @@ t.test('a transmitted message that expires unacked', async (t) => {
   t.strictSame(ends(rig), ['timeout'])
   t.equal(rig.transmits.length, before, 'Bob\'s has expired meanwhile')
   t.match(rig.ended.map(({ outcome }) => outcome), ['expired', 'rejected', 'expired'])
+})
+
+t.test('a transmitted message expires unacked, then the gateway is restarted: its answer may still come, and goes to nobody else', async (t) => {
+  const before = people({ limits: { ttlMs: MINUTE } })
+  before.wechat('ann', 'from ann')
+  before.pass(40_000)
+  t.equal(before.transmits.length, 2, 'redelivered after the ack timeout')
+  before.wechat('bob', 'from bob')
+  before.pass(25_000)
+  t.match(before.ended, [{ outcome: 'expired', certainty: 'unknown' }])
+  const rig = new Rig({ preset: 'wechat', limits: { ttlMs: MINUTE }, store: new Map(before.store), now: before.now })
+  rig.open()
+  t.strictSame(texts(rig), [], 'Bob waits')
+  rig.final('f1', 'for ann')
+  t.strictSame(rig.answers, ['pkt_f1 rejected no_reply_target false'])
 })
 
 t.test('a message that certainly was not taken ends the turn at once', async (t) => {

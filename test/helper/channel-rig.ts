@@ -4,7 +4,7 @@ import { newDeltaCache } from '../../src/core/delta.js'
 import type { Effect, Ended, Transmit } from '../../src/core/effect.js'
 import type { ChannelEvent, FinalFile } from '../../src/core/event.js'
 import { newFlushGate } from '../../src/core/flush.js'
-import { restoreInbound, restoreOutbound } from '../../src/core/load.js'
+import { restoreInbound, restoreOutbound, settlePlaces } from '../../src/core/load.js'
 import { restoreTurn } from '../../src/core/turn-record.js'
 import { completedKey, outboundKey, type Change, type CompletedRecord, type DeadLetterRecord, type InboundRecord, type OutboundRecord, type TurnRecord } from '../../src/core/record.js'
 import { newChannel, type Channel, type ChannelLimits, type Shared } from '../../src/core/state.js'
@@ -229,6 +229,7 @@ export class Rig {
   #restore(): void {
     for (const record of this.records<TurnRecord>('turn')) restoreTurn(this.channel, record, this.now)
     for (const record of this.records<InboundRecord>('inbound')) restoreInbound(this.channel, this.shared, record, this.now)
+    settlePlaces(this.channel, this.now)
     for (const record of this.records<OutboundRecord>('outbound')) {
       const effects: Effect[] = []
       restoreOutbound(this.channel, this.shared, record, this.now, effects)

@@ -38,6 +38,23 @@ for (const dialect of ['3.0', '1.0'] as const) {
   })
 }
 
+t.test('without a preset, what an agent sends in somebody\'s turn goes to that person, and to nobody when nothing says to whom', async (t) => {
+  const s = await stand(t, { kind: 'generic' })
+  const { xagent, channelId, legacyId } = await openChannel(s)
+  s.connector.push(legacyId, { text: 'from Ann', senderId: 'ann' })
+  await xagent.waitFor('message')
+  await accepted(s, 1)
+  s.connector.push(legacyId, { text: 'from Bob', senderId: 'bob' })
+  await waiting(s, 1)
+  t.match(await send(xagent, channelId, 'example_message_send', 'wait a moment'), { payload: { tool_id: 'example_message_send', result: { status: 'sent' } } })
+  t.match(await run(xagent, channelId, 'a', 'to Ann'), { payload: { status: 'accepted' } })
+  await xagent.waitFor('message', ({ text }) => text === 'from Bob')
+  t.match(await run(xagent, channelId, 'b', 'to Bob'), { payload: { status: 'accepted' } })
+  await certainly(s, 2)
+  t.match(await send(xagent, channelId, 'example_message_send', 'to whom?'), { error: { code: 'no_reply_target' } })
+  t.strictSame(reached(s.connector), [['chat-ann', 'wait a moment'], ['chat-ann', 'to Ann'], ['chat-bob', 'to Bob']])
+})
+
 t.test('what an agent sends in somebody\'s turn goes to that person, and says no more than that it was sent', async (t) => {
   const s = await stand(t, { kind: 'wechat' })
   const { xagent, channelId, legacyId } = await openChannel(s)
