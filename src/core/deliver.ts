@@ -128,8 +128,10 @@ export function sendFailed(channel: Channel, shared: Shared, event: Extract<Chan
       return
     case 'too_large':
       return endWaiting(channel, shared, message, { outcome: 'too_large', reason: 'message_too_large', code: null }, now, out)
-    case 'body_lost':
+    case 'store_unavailable':
       return retryLater(shared, message, now)
+    case 'body_lost':
+      return endWaiting(channel, shared, message, { outcome: 'empty', reason: 'empty_message', code: 'body_lost' }, now, out)
   }
 }
 

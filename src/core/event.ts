@@ -37,8 +37,8 @@ export type UploadResult = { readonly ok: true; readonly ref: string } | { reado
 /** What came of opening a channel again: whether somebody is signed in there, or no answer. */
 export type Reopened = 'connected' | 'signed_out' | 'no_answer'
 
-/** Why a frame did not leave: buffer full, over the frame limit, link gone, words not readable from the store. */
-export type SendFailure = 'full' | 'too_large' | 'closed' | 'body_lost'
+/** Why a frame did not leave: buffer full, over the frame limit, link gone, words not to be had from the store now, or never. */
+export type SendFailure = 'full' | 'too_large' | 'closed' | 'store_unavailable' | 'body_lost'
 
 export type ChannelEvent =
   // inbound, in stage order

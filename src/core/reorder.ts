@@ -18,6 +18,7 @@ export function releaseHeld(channel: Channel, shared: Shared, now: number): void
   for (let first = channel.held[0]; first !== undefined; first = channel.held[0]) {
     if (!first.ended && heldUntil(shared, first) > now) return
     channel.held.shift()
+    if (first.ended) continue
     channel.releasedOrder = Math.max(channel.releasedOrder, first.order)
   }
 }

@@ -9,6 +9,7 @@ import { noted } from './journal.js'
 import type { Certainty, DeadLetterReason, OutboundOutcome } from './outcome.js'
 import { RECORD_VERSION, orderKey, outboundKey, type Change, type DeadLetterRecord, type OutboundRecord, type OutboundStep } from './record.js'
 import type { Channel, FinalJob, Shared } from './state.js'
+import { turnAwaitsFinal } from './turn.js'
 
 /** Late answers can settle this many in-doubt finals of a channel. */
 const MAX_DOUBTS = 100
@@ -46,7 +47,7 @@ export function defer(channel: Channel, shared: Shared, job: FinalJob, code: str
   const record = job.record as OutboundRecord
   // Nobody redelivers what a person has sent again: it is a dead letter once more.
   if (job.replayOf !== null) return end(channel, shared, job, { kind: 'refused', reason: 'rejected', code, detail }, now, out)
-  if (channel.turn !== null && channel.turn.number === record.turn) channel.turn.refused.set(record.messageId, now + shared.limits.turns.timeoutMs)
+  turnAwaitsFinal(channel, shared, record.messageId, record.turn, now)
   const until = now + shared.limits.ttlMs
   const deferred: OutboundRecord = {
     ...record, state: 'deferred', until, steps: record.steps.map((step) => (step.state === 'started' ? { ...step, state: 'waiting' } : step)),

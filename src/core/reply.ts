@@ -15,7 +15,7 @@ import { endAbandoned, refusedOnce } from './reply-end.js'
 import { advance, isBound, takeOver } from './reply-steps.js'
 import { replayChanges, restarted } from './replay.js'
 import type { Binding, Channel, FinalJob, Shared } from './state.js'
-import { turnWorked } from './turn.js'
+import { turnAwaitsFinal, turnWorked } from './turn.js'
 import { turnChange } from './turn-record.js'
 
 /** At most this many times `outbound_queue` finals may wait for their redelivery per channel. */
@@ -43,6 +43,7 @@ export function finalReceived(channel: Channel, shared: Shared, final: ArrivedFi
   const oneMore = channel.deferred.has(final.messageId) ? 0 : 1
   if (channel.line.length >= outboundQueue || channel.deferred.size + oneMore > DEFERRED_FACTOR * outboundQueue) {
     if (isBound(binding)) out.push({ type: 'commit', changes: [turnChange(channel)], then: null })
+    turnAwaitsFinal(channel, shared, final.messageId, binding.turn, now)
     return refuseForNow(final, [], 'busy', out)
   }
   line(channel, newJob(final, binding, null, now + outboundWaitMs), out)
@@ -139,6 +140,7 @@ export function lookupFailed(channel: Channel, shared: Shared, { messageId, purp
   if (purpose === 'abandon') return deferFirst(channel, messageId, now + ABANDON_AGAIN_MS)
   const job = channel.jobs.get(messageId)
   if (job === undefined) return
+  turnAwaitsFinal(channel, shared, messageId, job.binding.turn, now)
   refuseForNow(job.final, job.repeats, 'store_unavailable', out)
   removeJob(channel, job)
   advance(channel, shared, now, out)

@@ -3,7 +3,7 @@
  * where the packets can tell (DESIGN §4 Turns). When a turn ends stands in turn-end.ts, who is next in turn-order.ts, what an
  * answer is bound to in bind.ts.
  */
-import type { ConversationKey } from '../protocol/ids.js'
+import type { ConversationKey, MessageId } from '../protocol/ids.js'
 import type { Effect } from './effect.js'
 import { note } from './journal.js'
 import type { InboundOutcome } from './outcome.js'
@@ -127,6 +127,11 @@ export function turnWorked(turn: Turn, what: 'delta' | 'final' | 'snapshot', now
   if (what !== 'final') return
   turn.finals += 1
   turn.finalAt = now
+}
+
+/** A final of the turn was refused for now: the turn waits for it (rule 5). */
+export function turnAwaitsFinal(channel: Channel, shared: Shared, messageId: MessageId, number: number | null, now: number): void {
+  if (channel.turn !== null && channel.turn.number === number) channel.turn.refused.set(messageId, now + shared.limits.turns.timeoutMs)
 }
 
 export function turnIdle(turn: Turn, now: number): void {

@@ -4,7 +4,7 @@
  */
 import { step } from '../core/channel.js'
 import type { Effect, Ended, Transmit } from '../core/effect.js'
-import type { ChannelEvent } from '../core/event.js'
+import type { ChannelEvent, SendFailure } from '../core/event.js'
 import { completedKey, inboundBodyKey, outboundKey, type CompletedRecord, type FileItem, type MessageBody, type OutboundRecord } from '../core/record.js'
 import { ackPayload, messagePayload } from '../protocol/im-v2.js'
 import { StoreError, wireError } from '../protocol/errors.js'
@@ -185,7 +185,7 @@ export class ChannelRunner {
   }
 
   #transmit(entry: Entry, effect: Transmit): void {
-    const failed = (reason: 'full' | 'too_large' | 'closed' | 'body_lost'): void =>
+    const failed = (reason: SendFailure): void =>
       this.dispatch(entry, { type: 'send_failed', seq: effect.seq, reason, cause: effect.cause })
     this.#read(
       () => this.context.commits.read('body', inboundBodyKey(effect.seq)),
@@ -199,7 +199,7 @@ export class ChannelRunner {
         if (sent !== 'queued') return failed(sent)
         if (effect.cause !== null) this.context.metrics.redelivered(effect.cause)
       },
-      () => failed('body_lost'),
+      () => failed('store_unavailable'),
     )
   }
 

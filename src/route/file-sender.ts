@@ -34,6 +34,10 @@ export class FileSender {
     try {
       const body = this.files.store.bytes(ref)
       return await this.files.transfers.upload(this.#path(), entry.legacyId, { body, byteSize: file.byteSize, filename: file.filename, mimeType: file.mimeType }, fields, abort.signal)
+    } catch (error) {
+      // The bytes could not be read to their end: the file is there, so that it can be tried again.
+      this.context.log.warn({ err: error, channelId: entry.id }, 'a file could not be read for its upload')
+      return err({ code: 'file_unreadable', retry: true })
     } finally {
       cancel()
     }

@@ -2,9 +2,9 @@
  * Tool calls that an agent makes itself (DESIGN §3 Skill): projected arguments in, listed result fields out, to whom the turn
  * rules say, and each `tool_call_id` runs once, also over a restart.
  */
-import { bindNow } from '../core/bind.js'
+import { bindNow, living } from '../core/bind.js'
 import { stillLast } from '../core/last-chat.js'
-import { RECORD_VERSION, callKey, type CallRecord, type ReplyProof } from '../core/record.js'
+import { RECORD_VERSION, callKey, type CallRecord, type ReplyProof, type ReplyTarget } from '../core/record.js'
 import type { Answer, ToolLinks } from '../legacy/port.js'
 import { StoreError, err, ok, wireError, type Result } from '../protocol/errors.js'
 import type { ToolId } from '../protocol/ids.js'
@@ -26,22 +26,29 @@ export type RelayedAnswer = Result<JsonObject>
 
 const OTHER_CALL: RelayedAnswer = err(wireError('invalid_packet', 'the same tool_call_id came with another tool or other arguments'))
 
+/** Answers of calls that certainly have done nothing. */
+const NOT_DONE: ReadonlySet<string> = new Set(['connector_unavailable', 'no_reply_target', 'reply_target_moved'])
+
 interface Call {
   readonly entry: Entry
   /** The tool that the agent asked for, and what is called. */
   readonly asked: ToolId
   readonly tool: ToolId
   readonly arguments: JsonObject
+  readonly target: ReplyTarget | null
   /** Null = the agent gave none: it cannot be repeated. */
   readonly id: string | null
   readonly onProgress: (payload: JsonObject) => void
 }
 
-/** What is called, and what an upload before it has to say. */
+/** What is called for whom, and what an upload before it has to say. */
 interface Addressed {
   readonly tool: ToolId
   readonly arguments: JsonObject
-  readonly uploadFields: Readonly<Record<string, string>>
+  /** The file to be uploaded before: the gateway's reference, and the argument that gets the connector's. */
+  readonly file: { readonly ref: unknown; readonly argument: string; readonly uploadFields: Readonly<Record<string, string>> } | null
+  /** Null = it reaches nobody, or whom its own arguments say. */
+  readonly target: ReplyTarget | null
 }
 
 export class RelayedCalls {
@@ -64,11 +71,11 @@ export class RelayedCalls {
     const id = callIdOf(payload)
     const contentHash = digest([tool.toolId, JSON.stringify(args.value)])
     const start = (answered: (answer: RelayedAnswer) => void): void => {
-      const addressed = this.#addressed(entry, tool.toolId, args.value)
+      const addressed = this.#addressed(entry, tool, args.value)
       if (!addressed.ok) return answered(addressed)
-      this.#withFile(entry, tool, addressed.value, (ready) => {
+      this.#withFile(entry, addressed.value, (ready) => {
         if (!ready.ok) return answered(ready)
-        const call: Call = { entry, asked: tool.toolId, tool: addressed.value.tool, arguments: ready.value, id, onProgress }
+        const call: Call = { entry, asked: tool.toolId, tool: addressed.value.tool, arguments: ready.value, target: addressed.value.target, id, onProgress }
         if (id === null) this.#invoke(call, answered)
         else this.#recorded(call, id, contentHash, answered)
       })
@@ -122,14 +129,17 @@ export class RelayedCalls {
     commits.push([{ op: 'put', kind: 'call', key, value: record(null) }], () => {
       this.#invoke(call, (answer) => {
         // What certainly was not done may be asked for again under the same id.
-        const again = !answer.ok && answer.error.code === 'connector_unavailable'
+        const again = !answer.ok && NOT_DONE.has(answer.error.code)
         commits.push([again ? { op: 'delete', kind: 'call', key } : { op: 'put', kind: 'call', key, value: record(answer) }], () => answered(answer))
       })
     })
   }
 
+  /** Files and records take their time: whom it was for may be out of reach by now. */
   #invoke(call: Call, answered: (answer: RelayedAnswer) => void): void {
     const { context } = this
+    const lost = call.target === null ? null : this.#lost(call.entry, call.target)
+    if (lost !== null) return answered(lost)
     const startedAt = context.now()
     this.tools.invoke(
       { toolId: call.tool, arguments: call.arguments, channelId: call.entry.legacyId, toolCallId: call.id ?? context.newId('call_'), timeoutMs: context.settings.toolTimeoutMs },
@@ -144,29 +154,39 @@ export class RelayedCalls {
   }
 
   /** A tool that sends goes to whom the turn rules say (DESIGN §4 rule 7); any other takes the agent's arguments alone. */
-  #addressed(entry: Entry, tool: ToolId, args: JsonObject): Result<Addressed> {
+  #addressed(entry: Entry, { toolId: tool, arguments: names }: ProjectedTool, args: JsonObject): Result<Addressed> {
     const { shared } = this.context
+    const name = names.get('file_ref')
+    const given = name === undefined || args[name] === undefined ? null : { ref: args[name], argument: name, uploadFields: {} }
+    const asItIs: Result<Addressed> = ok({ tool, arguments: args, file: given, target: null })
     // A tool that was written for v2 says by its own arguments whom it reaches.
-    if (this.context.card()?.spoken === IM_V2) return ok({ tool, arguments: args, uploadFields: {} })
+    if (this.context.card()?.spoken === IM_V2) return asItIs
     const { target } = bindNow(entry.channel, shared, this.context.now())
     const what = sends(tool, shared.dialect.preset, shared.dialect.tools, target)
-    if (what === null) return ok({ tool, arguments: args, uploadFields: {} })
+    if (what === null) return asItIs
     if (target === null || what === 'unclear') return err(wireError('no_reply_target'))
-    if (!stillLast(entry.channel, target)) return err(wireError('reply_target_moved'))
-    if (what === 'text') return ok({ tool: target.tool, arguments: addressedArguments(args, target), uploadFields: {} })
+    const lost = this.#lost(entry, target)
+    if (lost !== null) return lost
+    const channel = { connector_channel_id: entry.legacyId }
+    if (what === 'text') return ok({ tool: target.tool, arguments: { ...channel, ...addressedArguments(tool, args, target) }, file: null, target })
     if (target.file === null) return err(wireError('files_not_supported'))
-    return ok({ tool: target.file.tool, arguments: { ...args, ...target.file.arguments }, uploadFields: target.file.uploadFields })
+    const { refArgument, uploadFields } = target.file
+    const file = given === null ? null : { ref: given.ref, argument: refArgument, uploadFields }
+    return ok({ tool: target.file.tool, arguments: { ...channel, ...target.file.arguments }, file, target })
+  }
+
+  #lost(entry: Entry, target: ReplyTarget): RelayedAnswer & { ok: false } | null {
+    if (living(entry.channel, target, this.context.now()) === null) return err(wireError('no_reply_target'))
+    return stillLast(entry.channel, target) ? null : err(wireError('reply_target_moved'))
   }
 
   /** A file that the agent names by the gateway's reference goes to the connector first, whose reference replaces it. */
-  #withFile(entry: Entry, tool: ProjectedTool, call: Addressed, then: (args: Result<JsonObject>) => void): void {
-    const name = tool.arguments.get('file_ref')
-    const ref = name === undefined ? undefined : call.arguments[name]
-    if (name === undefined || ref === undefined) return then(ok(call.arguments))
-    if (typeof ref !== 'string' || this.sender === null) return then(err(wireError('file_not_available')))
-    void this.sender.upload(entry, ref, call.uploadFields).then((uploaded) => {
-      if (uploaded.ok) return then(ok({ ...call.arguments, [name]: uploaded.value }))
-      this.context.log.warn({ tool: tool.toolId, code: uploaded.error.code }, 'the file of a relayed tool call could not be uploaded')
+  #withFile(entry: Entry, { arguments: args, file }: Addressed, then: (args: Result<JsonObject>) => void): void {
+    if (file === null) return then(ok(args))
+    if (typeof file.ref !== 'string' || this.sender === null) return then(err(wireError('file_not_available')))
+    void this.sender.upload(entry, file.ref, file.uploadFields).then((uploaded) => {
+      if (uploaded.ok) return then(ok({ ...args, [file.argument]: uploaded.value }))
+      this.context.log.warn({ channelId: entry.id, code: uploaded.error.code }, 'the file of a relayed tool call could not be uploaded')
       then(err(wireError(uploaded.error.retry ? 'connector_unavailable' : uploaded.error.code === 'file_not_available' ? 'file_not_available' : 'file_refused')))
     })
   }

@@ -40,10 +40,13 @@ function senderAmong<Kind>(tools: readonly string[], toolId: ToolId, kind: Kind)
   return tools.length === 1 ? kind : 'unclear'
 }
 
-/** The agent's words, and everything that says to whom from the target: an agent cannot choose the person. */
-export function addressedArguments(args: JsonObject, target: ReplyAddress): JsonObject {
+/**
+ * The agent's words, and everything that says to whom from the target: an agent cannot choose the person. What else it gave goes
+ * with its own tool only; another one may understand it in another way.
+ */
+export function addressedArguments(toolId: ToolId, args: JsonObject, target: ReplyAddress): JsonObject {
   const { text, ...rest } = args
-  return { ...rest, ...(text !== undefined && { [target.textArgument]: text }), ...target.arguments }
+  return { ...(toolId === target.tool && rest), ...(text !== undefined && { [target.textArgument]: text }), ...target.arguments }
 }
 
 /** What an agent sees of a result: the preset's fields with plain values. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { LINK, Rig, T0 } from '../helper/channel-rig.js'
+import { LIMITS, LINK, Rig, T0 } from '../helper/channel-rig.js'
 import type { LinkId, PacketId } from '../../src/protocol/ids.js'
 
 t.test('a message is pending until accepted or duplicate (v2 §9)', async (t) => {
@@ -290,6 +290,20 @@ t.test('a message over the frame limit is a dead letter, and the next one goes',
   rig.event({ type: 'send_failed', seq: rig.lastTransmit().seq, reason: 'too_large', cause: null })
   t.match(rig.ended, [{ outcome: 'too_large', reason: 'message_too_large', certainty: 'certain' }])
   t.equal(rig.transmits.length, 2)
+})
+
+t.test('words that are gone from the store end the message as what it is now; those that cannot be read at the moment are read again', async (t) => {
+  const rig = new Rig()
+  rig.open()
+  rig.push('gone')
+  rig.push('unread')
+  rig.event({ type: 'send_failed', seq: rig.lastTransmit().seq, reason: 'body_lost', cause: null })
+  t.match(rig.ended, [{ outcome: 'empty', reason: 'empty_message', code: 'body_lost', certainty: 'certain' }])
+  const { seq } = rig.lastTransmit()
+  rig.event({ type: 'send_failed', seq, reason: 'store_unavailable', cause: null })
+  t.equal(rig.transmits.length, 2)
+  rig.pass(LIMITS.backoffMaxMs)
+  t.match(rig.transmits.slice(2), [{ seq }])
 })
 
 t.test('a message with a target of its own waits for its commit; one without is sent at once', async (t) => {

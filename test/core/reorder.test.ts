@@ -150,15 +150,14 @@ t.test('the hold extends no retention', async (t) => {
   t.match(rig.ended, [{ outcome: 'expired', ageMs: 300 }])
 })
 
-t.test('one that expires while it is held is not transmitted, and holds nobody up', async (t) => {
+t.test('one that expires while it is held is not transmitted, and leaves nothing behind', async (t) => {
   const rig = feishu({ ...NO_TURNS, ttlMs: 200 })
   rig.open()
   rig.feishu('ann', 'one')
-  rig.pass(199)
-  const two = rig.feishu('ann', 'two', { create_time_ms: T0 - 10 })
-  rig.pass(1)
+  rig.pass(WINDOW_MS)
   t.match(rig.ended, [{ outcome: 'expired' }])
-  t.strictSame(rig.transmits.map(({ messageId }) => messageId), [two], 'it belonged before')
+  t.strictSame(rig.transmits, [])
+  t.strictSame(rig.channel.held, [])
 })
 
 t.test('time without a link counts: after an outage nothing is held again', async (t) => {
@@ -219,4 +218,17 @@ t.test('a chat whose message is held does not take the turn from one that is rea
   reader.pass(100)
   t.strictSame(reader.order, ['om_1', 'om_2'])
   t.strictSame(reader.rig.of('turn_ended').map(({ end }) => end), ['certain', 'certain'])
+})
+
+t.test('a message that has ended releases nothing before its time', async (t) => {
+  const rig = new Rig({ preset: 'feishu', limits: { ...NO_TURNS, maxMessages: 1 } })
+  rig.open()
+  rig.feishu('ann', 'later', { message_id: 'om_later', create_time_ms: T0 - 10 })
+  rig.pass(WINDOW_MS - 50)
+  rig.feishu('ann', 'earlier', { message_id: 'om_earlier', create_time_ms: T0 - 20 })
+  t.match(rig.ended, [{ messageId: 'om_later', outcome: 'evicted' }])
+  rig.pass(100)
+  t.strictSame(rig.transmits, [], 'its own window is not over')
+  rig.pass(WINDOW_MS - 100)
+  t.match(rig.transmits, [{ messageId: 'om_earlier' }])
 })
