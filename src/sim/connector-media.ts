@@ -38,8 +38,8 @@ export interface MediaMemory {
 export class ConnectorMedia {
   /** Scripts downloads; null = they work. */
   fault: (ref: string) => MediaFault | null = () => null
-  /** Scripts uploads: the status that refuses one, or null. */
-  refuse: (upload: { filename: string; bytes: Buffer }) => number | null = () => null
+  /** Scripts uploads: the status that refuses one, or null. The answer waits for it. */
+  refuse: (upload: { filename: string; bytes: Buffer }) => number | null | Promise<number | null> = () => null
 
   constructor(
     private readonly kind: Pick<ConnectorKind, 'mediaRefPrefix'>,
@@ -86,12 +86,12 @@ export class ConnectorMedia {
       stream.on('data', (chunk: Buffer) => chunks.push(chunk))
     })
     parser.on('error', () => response.writeHead(400).end('{"error":"bad multipart"}'))
-    parser.on('finish', () => this.#taken(channelId, filename, Buffer.concat(chunks), fields, response))
+    parser.on('finish', () => void this.#taken(channelId, filename, Buffer.concat(chunks), fields, response))
     request.pipe(parser)
   }
 
-  #taken(channelId: string, filename: string, bytes: Buffer, fields: Readonly<Record<string, string>>, response: ServerResponse): void {
-    const refused = filename === '' ? 400 : this.refuse({ filename, bytes })
+  async #taken(channelId: string, filename: string, bytes: Buffer, fields: Readonly<Record<string, string>>, response: ServerResponse): Promise<void> {
+    const refused = filename === '' ? 400 : await this.refuse({ filename, bytes })
     if (refused !== null) return void response.writeHead(refused).end('{"error":"refused"}')
     const ref = wireId(this.kind.mediaRefPrefix, 12)
     this.memory.media.set(ref, { bytes, contentType: 'application/octet-stream', filename, recipient: fields['recipient_ref'] ?? null })

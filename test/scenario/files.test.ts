@@ -3,6 +3,7 @@ import t from 'tap'
 import { createHash } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { accepted, waiting } from '../helper/people.js'
 import { openChannel, stand, until, type OpenChannel, type Stand } from '../helper/stand.js'
 import { upload as uploadTo } from '../helper/upload.js'
 
@@ -172,6 +173,23 @@ t.test('an agent calls the file tool itself: its file_ref becomes the connector\
   t.match(await call('file_unknown', 'c2'), { error: { code: 'file_not_available' } })
   t.match(await call(ref, 'c1'), { payload: { result: { status: 'sent' } } })
   t.equal(s.connector.toolCalls.length, 1, 'a repeated call runs once')
+})
+
+t.test('Bob writes while the file of an agent\'s call is uploaded: the call does not reach him', async (t) => {
+  const s = await stand(t, { kind: 'feishu' })
+  const channel = await openChannel(s)
+  s.connector.push(channel.legacyId, { text: 'from Ann', senderId: 'ou_ann' })
+  await channel.xagent.waitFor('message')
+  await accepted(s, 1)
+  s.connector.media.refuse = async () => {
+    s.connector.push(channel.legacyId, { text: 'from Bob', senderId: 'ou_bob' })
+    await waiting(s, 1)
+    return null
+  }
+  const fileRef = await upload(s, channel, PNG, 'a.png')
+  const call = () => channel.xagent.request('tool.invoke', channel.channelId, { tool_id: 'feishu_message_send_image', arguments: { file_ref: fileRef }, context: { tool_call_id: 'c1' } })
+  t.match(await call(), { error: { code: 'reply_target_moved' } })
+  t.strictSame(s.connector.toolCalls, [])
 })
 
 t.test('slow files of one channel do not hold up those of another', async (t) => {
