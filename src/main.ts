@@ -33,12 +33,22 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   const named = !first.startsWith('-')
   const command = COMMANDS.get(named ? first : 'serve')
-  if (command !== undefined) return (await command.load()).run(named ? argv.slice(1) : argv)
+  if (command !== undefined) return run(await command.load(), named ? argv.slice(1) : argv)
   const later = LATER.get(first)
   if (later === undefined) throw new UsageError(`there is no command "${first}"`)
   if (!argv.includes('--help') && !argv.includes('-h')) throw new UsageError(`${first} is not yet in this version`)
   print(`${first}: ${later}. Not yet in this version.`)
   return EXIT.ok
+}
+
+/** Whoever mistakes a flag of a command is shown the flags that it has. */
+async function run(command: Command, argv: readonly string[]): Promise<number> {
+  try {
+    return await command.run(argv)
+  } catch (error) {
+    if (error instanceof UsageError) throw new UsageError(error.message, { cause: command.help })
+    throw error
+  }
 }
 
 try {
@@ -48,7 +58,7 @@ try {
     for (const problem of error.problems) complain(problem)
     process.exitCode = EXIT.usage
   } else if (error instanceof UsageError) {
-    complain(`${error.message}\n\n${USAGE}`)
+    complain(`${error.message}\n\n${typeof error.cause === 'string' ? error.cause : USAGE}`)
     process.exitCode = EXIT.usage
   } else {
     complain(error instanceof Error ? `${error.name}: ${scrub(error.message)}` : scrub(String(error)))

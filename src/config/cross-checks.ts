@@ -1,12 +1,13 @@
 /** Rules over several keys of a configuration, and files that must be readable (DESIGN §8). */
 import { accessSync, constants, statSync, type Stats } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { loadPresets } from './package-files.js'
 import type { GatewayConfig } from './schema.js'
 import { readText } from './secrets.js'
 import type { Problem } from './yaml-problems.js'
 
 export function crossProblems(config: GatewayConfig): Problem[] {
-  return [...exposureProblems(config), ...valueProblems(config), ...nameProblems(config), ...fileProblems(config), ...folderProblems(config)]
+  return [...exposureProblems(config), ...valueProblems(config), ...nameProblems(config), ...presetProblems(config), ...fileProblems(config), ...folderProblems(config)]
 }
 
 export function isLoopback(host: string): boolean {
@@ -29,9 +30,29 @@ function exposureProblems({ listen, xagent, admin }: GatewayConfig): Problem[] {
   })))
 }
 
-function valueProblems({ delivery: { backoff } }: GatewayConfig): Problem[] {
-  if (backoff.initialMs <= backoff.maxMs) return []
-  return [{ path: ['delivery', 'backoff', 'initial'], text: 'is longer than delivery.backoff.max; must not be' }]
+function valueProblems({ delivery: { backoff }, listen, admin }: GatewayConfig): Problem[] {
+  const problems: Problem[] = []
+  if (backoff.initialMs > backoff.maxMs) problems.push({ path: ['delivery', 'backoff', 'initial'], text: 'is longer than delivery.backoff.max; must not be' })
+  if (listen.port !== 0 && listen.port === admin.port && (isAnyAddress(listen.host) || isAnyAddress(admin.host) || listen.host === admin.host)) {
+    problems.push({ path: ['admin', 'port'], text: `${admin.port} is listen.port, too; the two listeners must have ports of their own` })
+  }
+  return problems
+}
+
+const isAnyAddress = (host: string): boolean => host === '0.0.0.0' || host === '::'
+
+function presetProblems({ connectors, listen }: GatewayConfig): Problem[] {
+  const presets = [...loadPresets().keys()]
+  return connectors.flatMap(({ preset, presetOverrides }, index) => {
+    const problems: Problem[] = []
+    if (preset !== 'auto' && !presets.includes(preset)) {
+      problems.push({ path: ['connectors', index, 'preset'], text: `there is no preset "${preset}"; must be auto, ${presets.join(', ')}` })
+    }
+    if (presetOverrides.refused_file === 'link' && listen.publicUrl === null) {
+      problems.push({ path: ['connectors', index, 'refused_file'], text: 'a link needs listen.public_url, which is not set; set it, or refused_file: reject' })
+    }
+    return problems
+  })
 }
 
 function nameProblems({ connectors }: GatewayConfig): Problem[] {

@@ -55,7 +55,7 @@ const keys = {
   result_fields: z.array(name).optional(),
   while_closed: z.enum(['lost', 'queued', 'unknown'], 'must be lost, queued or unknown').optional(),
   pause_reading: z.enum(['safe', 'lossy'], 'must be safe or lossy').optional(),
-  descriptor_check: z.union([z.literal('never'), duration(1_000)]).optional(),
+  descriptor_check: z.union([z.literal('never'), duration(1_000)], 'must be never, or a duration like 1m').optional(),
   infer_reply: z.boolean().optional(),
 }
 

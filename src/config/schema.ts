@@ -130,7 +130,7 @@ const connector = presetOverridesSchema.extend({
   ca: text('the path of a PEM file, or null').nullable().default(null),
   preset: text('auto, or the name of a preset').default('auto'),
   tool_links: count(0, 64).default(4),
-  accept: z.union([z.enum(['all', 'private']), z.array(text('an id'))], 'must be all, private, or a list of conversation or sender ids').default('all'),
+  accept: z.union([z.enum(['all', 'private']), z.array(text('an id'))], 'must be all, private, or a list of texts: conversation or sender ids').default('all'),
   commands: z.enum(['all', 'private', 'none'], 'must be all, private or none').default('private'),
   sender_line: z.enum(['off', 'groups'], 'must be off or groups').default('off'),
   skill: text('the path of a Markdown file, or null').nullable().default(null),

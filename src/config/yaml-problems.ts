@@ -25,6 +25,7 @@ const SYNTAX: ReadonlyMap<string, string> = new Map([
   ['TAB_AS_INDENT', 'a tab indents this line; must be spaces'],
   ['BAD_INDENT', 'the indentation does not fit the lines around it; keys of one group must start in one column'],
   ['MISSING_CHAR', 'a quote, bracket or other character is missing; close what was opened'],
+  ['BLOCK_AS_IMPLICIT_KEY', 'a value that ends with a colon reads as a key; put it in quotes'],
   ['MULTIPLE_DOCS', 'a second document starts here; a file holds one'],
 ])
 /** Keys whose values are never repeated. */

@@ -21,7 +21,6 @@ export interface TransferFailure {
 
 export interface Download {
   readonly body: AsyncIterable<Uint8Array>
-  readonly mimeType: string | null
 }
 
 export interface Upload {
@@ -72,7 +71,7 @@ export class LegacyFiles {
       const response = await request(location.url, {
         dispatcher: location.own ? this.#own : this.#foreign, signal, headers: location.own && apiKey !== null ? { authorization: `Bearer ${apiKey}` } : {},
       })
-      if (response.statusCode === 200) return ok({ body: response.body, mimeType: headerText(response.headers['content-type']) })
+      if (response.statusCode === 200) return ok({ body: response.body })
       discard(response)
       // A platform behind the connector may answer again a moment later; a reference that is gone will not.
       return err({ code: `http_${response.statusCode}`, retry: ![403, 404, 410].includes(response.statusCode) })
@@ -133,8 +132,4 @@ function discard(response: Dispatcher.ResponseData): void {
 function failureOf(error: unknown): TransferFailure {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown_error'
   return { code, retry: code !== 'EPRIVATE' }
-}
-
-function headerText(value: string | string[] | undefined): string | null {
-  return typeof value === 'string' ? value : null
 }

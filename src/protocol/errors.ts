@@ -31,7 +31,7 @@ export const ERROR_CODES = {
   file_refused: 'the connector does not take this file: its size or its kind',
   message_id_conflict: 'the same message_id came with other content',
   message_too_large: 'the message exceeds the largest frame that xAgent is sent',
-  files_not_supported: 'this version carries no files',
+  files_not_supported: 'the connector has no tool that sends files',
   delta_sequence_gap: 'a sequence is missing before this delta; the final message is not affected',
   delta_sequence_conflict: 'this sequence came before with other text; the final message is not affected',
   busy: 'too many messages wait on this channel',

@@ -11,7 +11,7 @@ import { Outgoing } from './outgoing.js'
 
 export interface FileSource {
   readonly store: FileStore
-  /** Gives a remembered file its bytes. What the connector answers instead is never passed on. */
+  /** Gives a remembered file its bytes, once for everybody who asks meanwhile. What the connector answers instead is never passed on. */
   readonly fetchRemote: (file: RemoteFile) => Promise<Result<StoredFile>>
 }
 
@@ -28,9 +28,6 @@ interface Asked {
 const NOT_HERE = refusal(404, 'file_not_available', 'there is no file under this reference, or it has expired')
 
 export class FileDownloads {
-  /** By reference: several who ask for the same remote file wait for one fetch. */
-  readonly #fetches = new Map<string, Promise<Result<StoredFile>>>()
-
   constructor(
     private readonly files: FileSource,
     private readonly failed: (error: unknown) => void,
@@ -65,9 +62,7 @@ export class FileDownloads {
   }
 
   async #fetched(file: RemoteFile): Promise<StoredFile | null> {
-    const running = this.#fetches.get(file.ref) ?? this.files.fetchRemote(file).finally(() => this.#fetches.delete(file.ref))
-    this.#fetches.set(file.ref, running)
-    const result = await running
+    const result = await this.files.fetchRemote(file)
     return result.ok ? result.value : null
   }
 

@@ -12,7 +12,7 @@ delivery: { idle_close: 1h }\nadmin: { show_texts: true, write_token: w }\nlimit
 })
 
 t.test('so are preset keys of a later version', async (t) => {
-  const { notYet } = parsed('connectors:\n  - name: a\n    url: http://h\n    preset: wechat\n    reorder_window: 2s\n    refused_file: link\n    file_limit: { max_bytes: 10MiB }\n    pause_reading: safe\n    descriptor_check: never\n    strip_leading: ["@_user_"]\n')
+  const { notYet } = parsed('connectors:\n  - name: a\n    url: http://h\n    preset: wechat\n    reorder_window: 2s\n    refused_file: reject\n    file_limit: { max_bytes: 10MiB }\n    pause_reading: safe\n    descriptor_check: never\n    strip_leading: ["@_user_"]\n')
   t.strictSame([...notYet].sort(), [
     'gw.yaml:8: connectors[0].pause_reading',
   ].map((place) => `${place}: not yet in this version`).sort())

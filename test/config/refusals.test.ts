@@ -43,6 +43,9 @@ t.test('wrong types and values outside of what is allowed', async (t) => {
   refused(t, `turns: { mode: maybe }\n${CONNECTORS}`, '1: turns.mode', /on or off/)
   refused(t, `store: mysql\n${CONNECTORS}`, '1: store', /memory:, lmdb:<folder> or redis:/)
   refused(t, 'connectors: [{ name: a, url: "http://h", accept: 5 }]', '1: connectors[0].accept', /all, private, or a list/)
+  refused(t, 'connectors: [{ name: a, url: "http://h", accept: [1] }]', '1: connectors[0].accept', /a list of texts/)
+  refused(t, 'connectors: [{ name: a, url: "http://h", descriptor_check: 1 }]', '1: connectors[0].descriptor_check', /must be never, or a duration like 1m/)
+  refused(t, `store: memory:\n${CONNECTORS}`, '1', /ends with a colon.*; put it in quotes/)
 })
 
 t.test('connectors: none, without a name, without a URL', async (t) => {
@@ -125,4 +128,20 @@ t.test('keys named like parts of every object are unknown keys as any other', as
   for (const key of ['__proto__', 'constructor', 'toString']) {
     t.match(problems(`${key}: { x: 1 }\n${CONNECTORS}`), [new RegExp(`^gw\\.yaml:1: ${key}: unknown key; `)])
   }
+})
+
+t.test('an unknown preset is named with its line and the presets there are', async (t) => {
+  refused(t, 'connectors:\n  - name: a\n    url: http://h\n    preset: telegramm\n', '4: connectors[0].preset', /there is no preset "telegramm"; must be auto, .*telegram/)
+})
+
+t.test('links instead of refused files need an address that people can reach', async (t) => {
+  const text = 'connectors: [{ name: a, url: "http://h", refused_file: link }]'
+  refused(t, text, '1: connectors[0].refused_file', /listen\.public_url/)
+  t.strictSame(problems(`listen: { public_url: "https://gateway.example" }\n${text}`), [])
+})
+
+t.test('two listeners cannot share a port, unless on addresses of their own', async (t) => {
+  refused(t, `admin: { port: 8080 }\n${CONNECTORS}`, '1: admin.port', /8080 is listen\.port, too/)
+  t.strictSame(problems(`listen: { host: 127.0.0.2 }\nadmin: { port: 8080 }\n${CONNECTORS}`), [])
+  t.strictSame(problems(`listen: { port: 0 }\nadmin: { port: 0 }\n${CONNECTORS}`), [])
 })

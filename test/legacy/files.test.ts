@@ -48,7 +48,6 @@ t.test('a relative URL is under the Base URL, and the key goes with it', async (
   const got = await files.download('/media/refs/abc', NO_ABORT)
   t.ok(got.ok)
   if (!got.ok) return
-  t.equal(got.value.mimeType, 'image/png')
   t.equal(await text(got.value.body), 'bytes')
   t.match(asked, [{ method: 'GET', path: '/prefix/media/refs/abc', headers: { authorization: 'Bearer the-key' } }])
 })
