@@ -201,5 +201,7 @@ export function rebound(channel: Channel, out: Effect[]): void {
   channel.conversations.clear()
   channel.lastPrivate = null
   channel.typing = null
+  // What was refused for now has nobody to go to any more: no turn waits for it.
+  channel.turn?.refused.clear()
   out.push({ type: 'commit', changes: [turnChange(channel)], then: null })
 }

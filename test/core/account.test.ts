@@ -153,3 +153,13 @@ t.test('"is typing" of an earlier account is not taken back through the new one'
   rig.pass(60_000)
   t.equal(rig.of('typing').length, 1)
 })
+
+t.test('a final that was refused for now holds no turn of an earlier account', async (t) => {
+  const rig = annWaits()
+  rig.activity('thinking')
+  rig.final('f1', 'for ann', 'pkt_1')
+  rig.answerStep('f1', 0, { class: 'temporary' })
+  rig.activity('idle')
+  cydWrites(rig)
+  t.equal(rig.lastTransmit().seq, 2, 'Cyd has the word')
+})
