@@ -152,7 +152,7 @@ function buildRoute(connector: ConnectorConfig, { options, clock, log: parent, m
     },
     links: { endpoint, toolLinks: connector.toolLinks, outboundWaitMs: config.delivery.outboundWaitMs, random: Math.random },
     presetFor: (cardId) => choosePreset(options.presets, cardId, connector),
-    skillFor: (cardId) => ownSkill(cardId, skillText, log),
+    skillFor: (cardId, own) => chosenSkill(cardId, skillText, own, log),
     build: { ...options.build },
     apiKeyRequired: config.xagent.apiKeys.length > 0,
     newId,
@@ -165,11 +165,12 @@ function buildRoute(connector: ConnectorConfig, { options, clock, log: parent, m
   return new OwnedRoute(route, store, clock, log, config.ownership.leaseMs)
 }
 
-function ownSkill(cardId: string, markdown: string | null, log: Logger): Skill | null {
-  if (markdown === null) return null
-  const skill = skillFromFile(cardId, markdown)
-  if (skill === null) log.error({ expected: skillName(cardId) }, 'the Skill file has another name in its header: the generated Skill is served')
-  return skill
+/** The Skill of the configuration before the connector's own; null = one is generated. */
+function chosenSkill(cardId: string, configured: string | null, own: string | null, log: Logger): Skill | null {
+  const skill = configured === null ? null : skillFromFile(cardId, configured)
+  if (skill !== null) return skill
+  if (configured !== null) log.error({ expected: skillName(cardId) }, 'the Skill file has another name in its header: it is not served')
+  return own === null ? null : skillFromFile(cardId, own)
 }
 
 function settingsOf(connector: ConnectorConfig, config: GatewayConfig): RouteSettings {

@@ -5,9 +5,10 @@ import { loadPresets } from './package-files.js'
 import type { GatewayConfig } from './schema.js'
 import { readText } from './secrets.js'
 import type { Problem } from './yaml-problems.js'
+import { nameInHeader, skillName } from '../translate/skill.js'
 
 export function crossProblems(config: GatewayConfig): Problem[] {
-  return [...exposureProblems(config), ...valueProblems(config), ...nameProblems(config), ...presetProblems(config), ...fileProblems(config), ...folderProblems(config)]
+  return [...exposureProblems(config), ...valueProblems(config), ...nameProblems(config), ...presetProblems(config), ...skillProblems(config), ...fileProblems(config), ...folderProblems(config)]
 }
 
 export function isLoopback(host: string): boolean {
@@ -73,6 +74,24 @@ function fileProblems({ listen, admin, connectors }: GatewayConfig): Problem[] {
   return files.flatMap(([path, file]) => {
     const content = file === null ? null : readText(file)
     return content !== null && 'problem' in content ? [{ path, text: content.problem }] : []
+  })
+}
+
+/**
+ * The name in a Skill's header must be the connector's (docs/protocol.md "Connector Card"). Where the preset says for which Cards
+ * it is, it is known before the connector is asked.
+ */
+function skillProblems({ connectors }: GatewayConfig): Problem[] {
+  const presets = loadPresets()
+  return connectors.flatMap(({ skill, preset }, index) => {
+    const content = skill === null ? null : readText(skill)
+    if (content === null || 'problem' in content) return []
+    const name = nameInHeader(content.text)
+    const names = (presets.get(preset)?.cardIds ?? []).map(skillName)
+    if (names.length > 0 ? name !== null && names.includes(name) : name?.startsWith(skillName(''))) return []
+    const right = names.length > 0 ? names.join(' or ') : 'connector-<card id in lower case, with - for every other character>'
+    const wrong = name === null ? 'has no name in a header of its own' : `has the name "${name.slice(0, 60)}" in its header`
+    return [{ path: ['connectors', index, 'skill'], text: `the Skill ${wrong}; it must begin with the lines ---, name: ${right}, ---` }]
   })
 }
 

@@ -7,6 +7,7 @@ import { projectCard, type ProjectedCard } from '../translate/card.js'
 import type { Preset } from '../translate/preset.js'
 import type { Skill } from '../translate/skill.js'
 import type { HttpBody } from '../xagent/port.js'
+import type { KeptCard } from './context.js'
 
 /** xAgent gives up after repeated refusals, so a hello waits this long for the first Card. */
 const CARD_PATIENCE_MS = 3_000
@@ -15,7 +16,8 @@ export interface CardDeskOptions {
   readonly clock: Clock
   /** The preset for a connector's card id, overrides applied. */
   readonly presetFor: (cardId: string | null) => Preset
-  readonly skillFor: (cardId: string) => Skill | null
+  /** The configured Skill, or the connector's own; null = one is generated. */
+  readonly skillFor: (cardId: string, own: string | null) => Skill | null
   readonly build: JsonObject
   readonly apiKeyRequired: boolean
   readonly carriesFiles: boolean
@@ -41,15 +43,15 @@ export class CardDesk {
     return this.#twin
   }
 
-  /** Serves this Card from now on. Answers why it cannot be, or null: one server for one card id (PROTOCOL "Identity and lease"). */
-  take(legacy: JsonObject): string | null {
+  /** Serves this Card, and with it this Skill, from now on. Answers why it cannot be, or null: one server for one card id (PROTOCOL "Identity and lease"). */
+  take({ card: legacy, skill }: KeptCard): string | null {
     const cardId = typeof legacy['connector_card_id'] === 'string' ? legacy['connector_card_id'] : ''
     const other = this.options.claimCard(cardId as ConnectorCardId)
     this.#twin = other === null ? null : `the connector "${other}" already serves the Card ${cardId}`
     if (this.#twin !== null) return this.#twin
     const { build, apiKeyRequired, presetFor, skillFor } = this.options
     const preset = presetFor(cardId)
-    const card = projectCard(legacy, { preset, build, apiKeyRequired, files: this.options.carriesFiles, skill: skillFor(cardId) })
+    const card = projectCard(legacy, { preset, build, apiKeyRequired, files: this.options.carriesFiles, skill: skillFor(cardId, skill) })
     if (card === null) return 'the Card names no connector_card_id'
     const changed = card.version !== this.#card?.version || card.spoken !== this.#card.spoken
     this.#card = card

@@ -19,7 +19,7 @@ export interface CardSourceOptions {
   readonly clock: Clock
   readonly log: Logger
   /** A Card that can be served, new or changed. Answers why it cannot be taken, or null. */
-  readonly onCard: (card: { readonly body: JsonObject; readonly cardId: ConnectorCardId; readonly deviations: readonly string[] }) => string | null
+  readonly onCard: (card: { readonly body: JsonObject; readonly cardId: ConnectorCardId; readonly deviations: readonly string[]; readonly skill: string | null }) => string | null
 }
 
 export class CardSource {
@@ -58,12 +58,22 @@ export class CardSource {
     if (!fetched.ok) return this.#failed(fetched.error.message ?? fetched.error.code)
     const card = readCard(fetched.value)
     if (!card.ok) return this.#failed(card.error.message ?? card.error.code)
-    if (!card.value.profiles.some((profile) => profile === IM_V1 || profile === IM_V2)) return this.#failed(`the Card supports neither ${IM_V1} nor ${IM_V2}`)
-    const refused = this.options.onCard({ body: card.value.body, cardId: card.value.cardId, deviations: card.value.deviations })
+    const profiles: readonly string[] = card.value.profiles
+    if (!profiles.includes(IM_V1) && !profiles.includes(IM_V2)) return this.#failed(`the Card supports neither ${IM_V1} nor ${IM_V2}`)
+    const skill = profiles.includes(IM_V2) ? await this.#skill() : null
+    if (this.#stopped) return
+    const refused = this.options.onCard({ body: card.value.body, cardId: card.value.cardId, deviations: card.value.deviations, skill })
     if (refused !== null) return this.#failed(refused)
     this.#version = card.value.version
     this.#attempts = 0
     this.problem = null
+  }
+
+  /** What a connector that speaks v2 tells agents; one that speaks v1 would have them reply by tool. */
+  async #skill(): Promise<string | null> {
+    const skill = await this.options.http.skill()
+    if (!skill.ok) this.options.log.warn({ code: skill.error.code }, 'the connector\'s Skill could not be fetched: a generated one is served')
+    return skill.ok ? skill.value : null
   }
 
   /** Said once per change, not once per attempt. */

@@ -52,12 +52,20 @@ export interface FileShelf {
   bytes(ref: string): Readable
 }
 
+/** What a connector says of itself over HTTP. */
+export interface KeptCard {
+  readonly card: JsonObject
+  readonly skill: string | null
+}
+
 /** What the route knows of itself, stored as one record. */
 export interface RouteFacts {
   connectorId: ConnectorId | null
   legacyConnectorId: LegacyConnectorId | null
   /** The connector's Card as last fetched. */
   legacyCard: JsonObject | null
+  /** The Skill that came with it; only from a connector that speaks v2. */
+  legacySkill: string | null
   lastAliveAt: number | null
   gaps: readonly Gap[]
 }

@@ -4,9 +4,10 @@ import type { ConnectorId } from '../protocol/ids.js'
 import type { JsonObject } from '../protocol/packet.js'
 import { openSettings } from '../store/settings.js'
 import type { CommitQueue } from './commit-queue.js'
-import type { RouteFacts } from './context.js'
+import type { KeptCard, RouteFacts } from './context.js'
 
 const CARD = 'card'
+const SKILL = 'skill'
 
 export class FactsKeeper {
   readonly #settings
@@ -22,10 +23,15 @@ export class FactsKeeper {
   /** The Card of an earlier run, so that a gateway started while the connector is down still serves it. */
   async loadCard(): Promise<void> {
     this.facts.legacyCard = ((await this.#settings.get(CARD)) as JsonObject | undefined) ?? null
+    this.facts.legacySkill = ((await this.#settings.get(SKILL)) as string | undefined) ?? null
   }
 
-  /** Keeps a Card; answers whether it differs from the one kept before. */
-  keepCard(card: JsonObject): boolean {
+  /** Keeps a Card and its Skill; answers whether the Card differs from the one kept before. */
+  keepCard({ card, skill }: KeptCard): boolean {
+    if (this.facts.legacySkill !== skill) {
+      this.facts.legacySkill = skill
+      void (skill === null ? this.#settings.delete(SKILL) : this.#settings.set(SKILL, skill))
+    }
     if (JSON.stringify(this.facts.legacyCard) === JSON.stringify(card)) return false
     this.facts.legacyCard = card
     void this.#settings.set(CARD, card)

@@ -8,13 +8,14 @@ import { eachRecord, type Store } from '../store/port.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext, RouteFacts } from './context.js'
 
-/** The route's own facts but the Card, which is a setting; those of a new route when nothing is stored. */
+/** The route's own facts but the Card and the Skill, which are settings; those of a new route when nothing is stored. */
 export async function loadFacts(store: Store, route: RouteName): Promise<RouteFacts> {
   const record = (await store.get(route, 'route', ROUTE_KEY)) as RouteRecord | undefined
   return {
     connectorId: record?.connectorId ?? null,
     legacyConnectorId: record?.legacyConnectorId ?? null,
     legacyCard: null,
+    legacySkill: null,
     lastAliveAt: record?.lastAliveAt ?? null,
     gaps: record?.gaps ?? [],
   }

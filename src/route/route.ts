@@ -15,14 +15,14 @@ import type { RemoteFile, StoredFile } from '../files/stored-file.js'
 import { err, wireError, type Result, type StoreError } from '../protocol/errors.js'
 import type { ChannelId, LegacyConnectorId, ProfileId } from '../protocol/ids.js'
 import { IM_V2 } from '../protocol/im-v2.js'
-import type { JsonObject, Packet } from '../protocol/packet.js'
+import type { Packet } from '../protocol/packet.js'
 import type { Fence, Store } from '../store/port.js'
 import { cardTools } from '../translate/reply-target.js'
 import type { HttpBody, NorthRoute, XagentLink } from '../xagent/port.js'
 import { CardDesk, type CardDeskOptions } from './card-desk.js'
 import { CardSource } from './card-source.js'
 import { ChannelTable, type Entry } from './channel-table.js'
-import type { RouteFacts, RouteFiles, RouteSettings } from './context.js'
+import type { KeptCard, RouteFacts, RouteFiles, RouteSettings } from './context.js'
 import { InferenceLog } from './inference-log.js'
 import { NorthLinks } from './north-link.js'
 import { assembleParts, type RouteParts } from './parts.js'
@@ -86,7 +86,7 @@ export class Route implements NorthRoute {
         this.#speak(card.spoken)
       },
     })
-    this.#cards = new CardSource({ ...options, onCard: ({ body, deviations }) => this.#takeCard(body, deviations) })
+    this.#cards = new CardSource({ ...options, onCard: ({ body, skill, deviations }) => this.#takeCard({ card: body, skill }, deviations) })
   }
 
   /** Loads, then listens on both sides. `fence` proves the ownership under which everything is written. */
@@ -98,8 +98,8 @@ export class Route implements NorthRoute {
     // First what is there, then what loading adds to it.
     await running.housekeeping.start()
     await loadChannels(store, running.context, (entry, effects) => running.runner.perform(entry, effects))
-    const { legacyCard, lastAliveAt } = running.keeper.facts
-    if (legacyCard !== null) this.#desk.take(legacyCard)
+    const { legacyCard, legacySkill, lastAliveAt } = running.keeper.facts
+    if (legacyCard !== null) this.#desk.take({ card: legacyCard, skill: legacySkill })
     running.gaps.started(lastAliveAt)
     for (const entry of this.#table) running.runner.dispatch(entry, { type: 'look' })
     metrics.onCollect(() => this.#snapshot())
@@ -305,7 +305,7 @@ export class Route implements NorthRoute {
     this.#running?.board.show(entry)
   }
 
-  #takeCard(legacy: JsonObject, deviations: readonly string[]): string | null {
+  #takeCard(legacy: KeptCard, deviations: readonly string[]): string | null {
     const keeper = this.#running?.keeper
     if (keeper === undefined) return 'the route is starting'
     const refused = this.#desk.take(legacy)

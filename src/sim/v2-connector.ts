@@ -25,6 +25,8 @@ export interface V2ConnectorOptions {
   /** Takes every hello, whatever profiles it offers, as 1.0 servers do. */
   readonly anyProfile?: boolean
   readonly tools?: readonly JsonObject[]
+  /** The Skill's Markdown. */
+  readonly skill?: string
   /** Wall clock, Unix ms. */
   readonly now?: () => number
 }
@@ -78,7 +80,7 @@ export class SimV2Connector {
     this.media = new ConnectorMedia({ mediaRefPrefix: 'file_' }, '3.0', { media: this.files, mediaRefs: new Set(), channels }, this.http, now)
     this.#http = new ConnectorHttp({
       host, port, prefix: '', apiKey, events: this.http,
-      card: () => v2Card(options.cardId, this.profiles, options.tools ?? []), skill: () => '', health: () => v2Health(options.cardId, this.profiles),
+      card: () => v2Card(options.cardId, this.profiles, options.tools ?? []), skill: () => options.skill ?? '', health: () => v2Health(options.cardId, this.profiles),
       onSocket: (ws) => this.#accept(ws),
       media: (path, request, response, authorized) => this.media.handle(path, request, response, authorized),
     })

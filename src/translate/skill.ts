@@ -38,12 +38,16 @@ export function generatedSkill(cardId: string, title: string, tools: readonly Pr
   return skillOf(name, markdown)
 }
 
-/** A Skill from a file of the configuration. Its header must carry the standard name; answers null when it does not. */
+/** A Skill that somebody wrote. Its header must carry the standard name; answers null when it does not. */
 export function skillFromFile(cardId: string, markdown: string): Skill | null {
   const name = skillName(cardId)
+  return nameInHeader(markdown) === name ? skillOf(name, markdown) : null
+}
+
+/** The name that a Skill's header gives; null where there is none. */
+export function nameInHeader(markdown: string): string | null {
   const header = /^---\r?\n([\s\S]*?)\r?\n---/.exec(markdown)?.[1] ?? ''
-  const said = /^name:\s*["']?([^"'\r\n]+?)["']?\s*$/m.exec(header)?.[1]
-  return said === name ? skillOf(name, markdown) : null
+  return /^name:\s*["']?([^"'\r\n]+?)["']?\s*$/m.exec(header)?.[1] ?? null
 }
 
 function skillOf(id: string, markdown: string): Skill {

@@ -145,3 +145,12 @@ t.test('two listeners cannot share a port, unless on addresses of their own', as
   t.strictSame(problems(`listen: { host: 127.0.0.2 }\nadmin: { port: 8080 }\n${CONNECTORS}`), [])
   t.strictSame(problems(`listen: { port: 0 }\nadmin: { port: 0 }\n${CONNECTORS}`), [])
 })
+
+t.test('a Skill file must carry the name of its connector: known at start where the preset says for which Card', async (t) => {
+  const folder = t.testdir({ right: '---\nname: connector-im-telegram\n---\n# Telegram\n', other: '---\nname: connector-im-acme\n---\n# Acme\n', forbidden: '---\nname: im-connector-reply\n---\n', bare: '# Telegram\n' })
+  const config = (file: string, preset: string): string => `connectors:\n  - name: a\n    url: http://h\n    preset: ${preset}\n    skill: ${folder}/${file}\n`
+  for (const [file, preset] of [['right', 'telegram'], ['right', 'auto'], ['other', 'auto'], ['other', 'generic']] as const) t.strictSame(problems(config(file, preset)), [], `${file} ${preset}`)
+  refused(t, config('other', 'telegram'), '5: connectors[0].skill', /has the name "connector-im-acme".*must begin with the lines ---, name: connector-im-telegram/)
+  refused(t, config('forbidden', 'auto'), '5: connectors[0].skill', /name "im-connector-reply".*connector-<card id/)
+  refused(t, config('bare', 'auto'), '5: connectors[0].skill', /has no name in a header/)
+})

@@ -1,7 +1,7 @@
 /** A stand with a connector of each kind: `telegram` speaks v1 and is translated, `acme` speaks v2 and is relayed. */
 import { SimV2Connector, type V2ConnectorOptions } from '../../src/sim/v2-connector.js'
 import type { SimXagent } from '../../src/sim/xagent.js'
-import { CONNECTOR_KEY, stand, type Stand, type StandOptions, type Teardown } from './stand.js'
+import { CONNECTOR_KEY, stand, until, type Stand, type StandOptions, type Teardown } from './stand.js'
 
 export interface RelayStand extends Stand {
   readonly acme: SimV2Connector
@@ -20,6 +20,7 @@ export async function relayStand(t: Teardown, options: StandOptions = {}, v2: Pa
     acme,
     async relayed() {
       const xagent = s.xagent({ baseUrl: s.baseUrl('acme') })
+      await until(async () => (await xagent.fetch('/connector-card.json')).status === 200, 'its Card is served')
       await xagent.connect()
       const before = new Set(acme.channelIds)
       const { channelId } = await xagent.openChannel()

@@ -222,3 +222,16 @@ t.test('tools keep what was written for v2, and are called with all their argume
   const call = await s.acme.waitFor('packet', ({ type }) => type === 'tool.invoke')
   t.strictSame(call.payload?.['arguments'], { connector_channel_id: southId, reply_token: 'r' })
 })
+
+t.test('agents get the connector\'s own Skill, if it has the name that the protocol asks for', async (t) => {
+  const skill = (name: string): string => `---\nname: ${name}\ndescription: Acme.\n---\n\n# Acme\n\nAnswer in one sentence.\n`
+  const s = await relayStand(t, {}, { skill: skill('connector-im-acme') })
+  const { xagent } = await s.relayed()
+  const served = await xagent.fetch('/skill.md')
+  t.equal(served.text, skill('connector-im-acme'))
+  t.equal(served.headers.get('x-xagent-skill-id'), 'connector-im-acme')
+  const other = await relayStand(t, {}, { skill: skill('im-connector-reply') })
+  const named = await (await other.relayed()).xagent.fetch('/skill.md')
+  t.match(named.text, /^---\nname: connector-im-acme\n/, 'another name: a generated one')
+  t.notMatch(named.text, /one sentence/)
+})

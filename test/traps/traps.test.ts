@@ -179,7 +179,7 @@ t.test('trap 15: health is said anew: the connector\'s own would take xAgent off
   const desk = new CardDesk({
     clock: {} as Clock, presetFor: () => presetOf('telegram'), skillFor: () => null, build: { build_time: '2026-01-01T00:00:00Z' }, apiKeyRequired: true, carriesFiles: true, claimCard: () => null, onServed: () => {},
   })
-  t.equal(desk.take(recordedBody('telegram', 'card')), null)
+  t.equal(desk.take({ card: recordedBody('telegram', 'card'), skill: null }), null)
   const health = JSON.parse((desk.healthBody(null) as { body: string }).body) as JsonObject
   t.match(health, { status: 'ok', protocol_version: '3.0', build: { build_time: '2026-01-01T00:00:00Z' }, connector_card_version: /^0\.0\.4\+gateway\./ })
 })
