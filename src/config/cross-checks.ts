@@ -31,9 +31,10 @@ function exposureProblems({ listen, xagent, admin }: GatewayConfig): Problem[] {
   })))
 }
 
-function valueProblems({ delivery: { backoff }, listen, admin }: GatewayConfig): Problem[] {
+function valueProblems({ delivery: { backoff }, files, listen, admin }: GatewayConfig): Problem[] {
   const problems: Problem[] = []
   if (backoff.initialMs > backoff.maxMs) problems.push({ path: ['delivery', 'backoff', 'initial'], text: 'is longer than delivery.backoff.max; must not be' })
+  if (files.maxFileBytes > files.maxTotalBytes) problems.push({ path: ['files', 'max_file_bytes'], text: 'is more than files.max_total_bytes; must not be' })
   if (listen.port !== 0 && listen.port === admin.port && (isAnyAddress(listen.host) || isAnyAddress(admin.host) || listen.host === admin.host)) {
     problems.push({ path: ['admin', 'port'], text: `${admin.port} is listen.port, too; the two listeners must have ports of their own` })
   }

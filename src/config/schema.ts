@@ -7,6 +7,8 @@ import { count, duration, size } from './units.js'
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`)
 const STORE_FORM = 'must be memory:, lmdb:<folder> or redis://…'
 const port = count(0, 65_535)
+/** An address or a name, without scheme, port and path. */
+const host = z.string('must be an address or a host name').regex(/^(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*|[0-9a-f]*:[0-9a-f:.]*(?:%\w+)?)$/i, 'must be an address or a host name, such as 127.0.0.1, 0.0.0.0 or ::1')
 const flag = z.boolean('must be true or false')
 /** Goes into an HTTP header. "" is no key, as an empty environment variable says. */
 const credential = (what: string) => z.string(`must be ${what}`).regex(/^[\x21-\x7e]*$/, `must be ${what} of printable ASCII without spaces`)
@@ -14,14 +16,14 @@ const secretOrNone = credential('a token, or null').transform((token) => token |
 const tls = z.strictObject({ cert: text('the path of a PEM file'), key: text('the path of a PEM file') }).nullable()
 
 const listen = z.strictObject({
-  host: text('an address').default('0.0.0.0'),
+  host: host.default('0.0.0.0'),
   port: port.default(8080),
   public_url: baseUrl('http:// or https://, a host, and at most a path, or null').nullable().default(null),
   tls: tls.default(null),
 }).transform(({ public_url: publicUrl, ...rest }) => ({ ...rest, publicUrl }))
 
 const admin = z.strictObject({
-  host: text('an address').default('127.0.0.1'),
+  host: host.default('127.0.0.1'),
   port: port.default(8081),
   tls: tls.default(null),
   read_token: secretOrNone.default(null),

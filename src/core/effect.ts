@@ -48,8 +48,9 @@ export interface Transmit {
 export type Effect =
   | { readonly type: 'received'; readonly direction: Direction }
   | { readonly type: 'find_completed'; readonly arrival: number; readonly messageId: MessageId }
-  /** The files of a message that was taken over are to be had from the connector. */
+  /** The files of a message that was taken over, or loaded, are to be had from the connector. */
   | { readonly type: 'fetch_files'; readonly seq: number }
+  /** Where the files of a waiting message are now: what was not copied yet comes from there. */
   | { readonly type: 'refresh_files'; readonly seq: number; readonly files: readonly FileItem[] }
   /** The file of a step is to be uploaded to the connector. */
   | { readonly type: 'upload'; readonly messageId: MessageId; readonly step: number; readonly ref: string; readonly fields: Readonly<Record<string, string>> }

@@ -95,9 +95,10 @@ export function uploaded(channel: Channel, shared: Shared, event: Extract<Channe
   } else if (result.temporary) {
     defer(channel, shared, job, 'target_temporarily_unavailable', now, out, result.code)
   } else {
-    const link = linkInstead(job.record, job.step, shared.dialect.preset, shared.fileLink)
+    const link = result.code === 'file_not_available' ? null : linkInstead(job.record, job.step, shared.dialect.preset, shared.fileLink)
     job.record = link ?? job.record
-    if (link === null) end(channel, shared, job, { kind: 'refused', reason: 'rejected', code: 'file_refused', detail: result.code }, now, out)
+    const code = result.code === 'file_not_available' ? result.code : 'file_refused'
+    if (link === null) end(channel, shared, job, { kind: 'refused', reason: 'rejected', code, detail: result.code }, now, out)
     else startStep(channel, shared, job, now, out)
   }
   advance(channel, shared, now, out)

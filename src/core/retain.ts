@@ -95,7 +95,7 @@ function decideMessage(channel: Channel, shared: Shared, arrival: Arrival, push:
 
 /** A re-push carries fresh reply targets; the waiting message takes them over (DESIGN §4 Dedupe). */
 function refresh(channel: Channel, pending: Waiting, push: MessagePush, target: ReplyTarget | null, out: Effect[]): void {
-  if (pending.preparing > 0) out.push({ type: 'refresh_files', seq: pending.seq, files: push.body.files })
+  if (push.body.files.length > 0) out.push({ type: 'refresh_files', seq: pending.seq, files: push.body.files })
   if (target === null || !target.perMessage) return
   pending.target = target
   turnTargetRefreshed(channel, pending)

@@ -10,7 +10,7 @@ import type { Readable } from 'node:stream'
 import type { Logger } from '../ops/logger.js'
 import { StoreError } from '../protocol/errors.js'
 import { openPrivateFolder } from '../store/data-folder.js'
-import { isAbandoned, newPartName } from './part-name.js'
+import { isAbandoned, newPartName, refOfPart } from './part-name.js'
 import { isRef, isRemote, readSidecar, sidecarText, type StoredFile } from './stored-file.js'
 
 /** A file that is being received. */
@@ -112,14 +112,20 @@ export class FileFolder {
     await rm(this.#bytes(ref), { force: true })
   }
 
-  /** Removes what killed processes left. At the start nothing of this folder is young enough to be spared as an orphan. */
+  /**
+   * Removes what killed processes left. Bytes without a sidecar are spared while they are young, and at the start, too, while a
+   * living process is about to put it there.
+   */
   async tidy(present: ReadonlySet<string>, now: number, isStart: boolean): Promise<void> {
+    const bare = (await readdir(this.dir)).filter((name) => isRef(name) && !present.has(name))
+    const committing = new Set<string>()
     for (const name of await readdir(join(this.dir, PART))) {
       const path = join(this.dir, PART, name)
       if (isAbandoned(name, now - (await writtenAt(path)))) await rm(path, { force: true, recursive: true })
+      else if (name.endsWith('.json')) committing.add(refOfPart(name))
     }
-    for (const ref of (await readdir(this.dir)).filter((name) => isRef(name) && !present.has(name))) {
-      if (!isStart && now - (await writtenAt(this.#bytes(ref))) < ORPHAN_MS) continue
+    for (const ref of bare) {
+      if (committing.has(ref) || (!isStart && now - (await writtenAt(this.#bytes(ref))) < ORPHAN_MS)) continue
       if (!this.#hasSidecar(ref)) await rm(this.#bytes(ref), { force: true })
     }
   }

@@ -33,11 +33,23 @@ export interface ReceiveOptions {
   readonly signal?: AbortSignal
 }
 
+export interface RememberOptions {
+  /** Default a new one. */
+  readonly ref?: string
+  /** Unix ms. */
+  readonly expiresAt?: number
+}
+
+/** What a file without bytes counts for: its sidecar takes a block of the disk. */
+const REMEMBERED_BYTES = 4_096
+
 export class FileStore {
   readonly #files = new Map<string, StoredFile>()
   readonly #usage: Record<FileKind, number> = { staged: 0, inbound: 0 }
   readonly #running = new Map<AbortController, Promise<unknown>>()
   #receivingBytes = 0
+  /** Files without bytes. */
+  #remembered = 0
   #closed = false
 
   private constructor(
@@ -67,7 +79,7 @@ export class FileStore {
 
   /** How much more fits now. */
   get freeBytes(): number {
-    return Math.max(0, this.options.maxTotalBytes - this.#usage.staged - this.#usage.inbound - this.#receivingBytes)
+    return Math.max(0, this.options.maxTotalBytes - this.#usage.staged - this.#usage.inbound - this.#receivingBytes - this.#remembered * REMEMBERED_BYTES)
   }
 
   newRef(): string {
@@ -95,12 +107,17 @@ export class FileStore {
     }
   }
 
-  /** Notes a file whose bytes are fetched when they are asked for. Throws StoreError when that cannot be written. */
-  async remember(facts: FileFacts, source: unknown, expiresAt = this.options.now() + this.options.ttlMs): Promise<RemoteFile> {
+  /**
+   * Notes a file whose bytes are fetched when they are asked for; with the `ref` of an earlier one it takes that one's place.
+   * Throws StoreError when that cannot be written, or nothing more fits.
+   */
+  async remember(facts: FileFacts, source: unknown, { ref = this.newRef(), expiresAt = this.options.now() + this.options.ttlMs }: RememberOptions = {}): Promise<RemoteFile> {
+    if (!isRef(ref)) throw new TypeError('not a reference of this store')
+    if (!this.#files.has(ref) && this.freeBytes < REMEMBERED_BYTES) throw new StoreError('store_unavailable', 'no further file fits into files.max_total_bytes')
     const { mimeType, type, extension } = claimedIs(facts)
     const { route, channelId, kind } = facts
     const filename = safeFilename(facts.filename) ?? standInName(type, extension)
-    const file: RemoteFile = { ref: this.newRef(), route, channelId, kind, type, mimeType, filename, byteSize: 0, sha256: '', expiresAt, remote: source }
+    const file: RemoteFile = { ref, route, channelId, kind, type, mimeType, filename, byteSize: 0, sha256: '', expiresAt, remote: source }
     try {
       await this.folder.note(file)
     } catch (error) {
@@ -198,6 +215,7 @@ export class FileStore {
     this.#drop(file.ref)
     this.#files.set(file.ref, file)
     this.#usage[file.kind] += file.byteSize
+    if (isRemote(file)) this.#remembered += 1
   }
 
   #drop(ref: string): void {
@@ -205,6 +223,7 @@ export class FileStore {
     if (file === undefined) return
     this.#files.delete(ref)
     this.#usage[file.kind] -= file.byteSize
+    if (isRemote(file)) this.#remembered -= 1
   }
 
   #fault(error: unknown, ref: string): void {

@@ -16,6 +16,9 @@ export function newPartName(ref: string): string {
   return [ref, machineOf(own), own.pid, own.startedAt ?? '', serial].join('.')
 }
 
+/** The reference of the file that a part becomes. */
+export const refOfPart = (name: string): string => name.slice(0, name.indexOf('.'))
+
 /** Whether the writer of a part has ended, as far as its name and its age (in ms) tell. */
 export function isAbandoned(name: string, ageMs: number): boolean {
   const parts = /^file_[\w-]{32}\.([0-9a-f]{8})\.(\d+)\.(\d*)\.\d+(?:\.json)?$/.exec(name)

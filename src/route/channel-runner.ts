@@ -27,7 +27,7 @@ export interface RunnerOutlets {
   authDoubtful(entry: Entry, reason: string): void
   /** The files of a message are to be had from the connector. */
   fetchFiles(entry: Entry, seq: number): void
-  refreshFiles(seq: number, fresh: readonly FileItem[]): void
+  refreshFiles(entry: Entry, seq: number, fresh: readonly FileItem[]): void
   /** Uploads the file of a step; its end comes back as an event. */
   upload(entry: Entry, effect: Extract<Effect, { type: 'upload' }>): void
   /** Shows or hides "is typing"; its outcome changes nothing. */
@@ -150,7 +150,7 @@ export class ChannelRunner {
       case 'fetch_files':
         return this.outlets.fetchFiles(entry, effect.seq)
       case 'refresh_files':
-        return this.outlets.refreshFiles(effect.seq, effect.files)
+        return this.outlets.refreshFiles(entry, effect.seq, effect.files)
       case 'upload':
         return this.outlets.upload(entry, effect)
       case 'typing':

@@ -47,7 +47,7 @@ export interface RouteFiles {
 export interface FileShelf {
   receive(source: AsyncIterable<Uint8Array>, facts: FileFacts, options?: { readonly signal?: AbortSignal; readonly ref?: string }): Promise<Result<StoredFile>>
   /** A reference for bytes that stay with the connector until xAgent asks for them. */
-  remember(facts: FileFacts, source: string): Promise<StoredFile>
+  remember(facts: FileFacts, source: string, options?: { readonly ref?: string; readonly expiresAt?: number }): Promise<StoredFile>
   find(ref: string): StoredFile | undefined
   bytes(ref: string): Readable
 }

@@ -3,7 +3,7 @@
  * A message waits for its files at most `files.fetch_timeout`; one that cannot be had is left out, and said so.
  */
 import { inboundBodyKey, type FileItem, type MessageBody } from '../core/record.js'
-import type { RemoteFile, StoredFile } from '../files/stored-file.js'
+import { isRemote, type RemoteFile, type StoredFile } from '../files/stored-file.js'
 import { StoreError, err, wireError, type Result } from '../protocol/errors.js'
 import type { ChannelId } from '../protocol/ids.js'
 import type { Entry } from './channel-table.js'
@@ -22,6 +22,8 @@ interface Job {
   items: FileItem[]
   /** What the connector said of the files last. */
   fresh: readonly FileItem[]
+  /** What became of the files is on its way into the store. */
+  settled: boolean
 }
 
 export class FileFetcher {
@@ -38,10 +40,10 @@ export class FileFetcher {
     private readonly onSettled: (entry: Entry, seq: number, lost: readonly string[]) => void,
   ) {}
 
-  /** A message was taken over, or loaded, with files that are still to be had. */
+  /** A message was taken over, or loaded, with files: what is still to be had is fetched, and what is not in this store remembered. */
   fetch(entry: Entry, seq: number): void {
     if (this.#jobs.has(seq)) return
-    const job: Job = { entry, seq, until: this.context.now() + this.files.fetchTimeoutMs, items: [], fresh: [] }
+    const job: Job = { entry, seq, until: this.context.now() + this.files.fetchTimeoutMs, items: [], fresh: [], settled: false }
     this.#jobs.set(seq, job)
     void this.#untilSettled(job).finally(() => this.#jobs.delete(seq))
   }
@@ -59,11 +61,41 @@ export class FileFetcher {
     }
   }
 
-  /** The connector pushed the message again: what is not there yet comes from the new references. */
-  refresh(seq: number, fresh: readonly FileItem[]): void {
+  /** The connector pushed the message again: what is not copied yet comes from the new references, also after a restart. */
+  refresh(entry: Entry, seq: number, fresh: readonly FileItem[]): void {
     const job = this.#jobs.get(seq)
-    if (job === undefined) return
-    job.fresh = fresh
+    if (job !== undefined) job.fresh = fresh
+    void this.#pointAnew(entry, seq, fresh).catch((error: unknown) => {
+      this.context.log.warn({ err: error, channelId: entry.id, seq }, 'new references of files could not be stored')
+    })
+  }
+
+  async #pointAnew(entry: Entry, seq: number, fresh: readonly FileItem[]): Promise<void> {
+    const { commits } = this.context
+    const job = this.#jobs.get(seq)
+    const read = commits.read('body', inboundBodyKey(seq))
+    const body = (read instanceof Promise ? await read : read) as MessageBody | undefined
+    if (body === undefined || !entry.channel.bySeq.has(seq)) return
+    // Read before its files were settled: what was found of them must not be overwritten.
+    if (job?.settled === true && read instanceof Promise && this.#jobs.has(seq)) return this.#pointAnew(entry, seq, fresh)
+    const files = body.files.map((item, index) => (item.state === 'lost' ? item : { ...item, sourceUrl: fresh[index]?.sourceUrl ?? item.sourceUrl }))
+    commits.push([{ op: 'put', kind: 'body', key: inboundBodyKey(seq), value: { text: body.text, files } }], null)
+    for (const item of files) await this.#remind(entry, item)
+  }
+
+  /** A remembered file is where its item says now, unless it is being copied. */
+  async #remind(entry: Entry, item: FileItem): Promise<void> {
+    const known = item.ref === null ? undefined : this.files.store.find(item.ref)
+    if (known === undefined || !isRemote(known) || this.#remotes.has(known.ref)) return
+    await this.files.store.remember(this.#factsOf(entry, item), item.sourceUrl, { ref: known.ref, expiresAt: known.expiresAt })
+  }
+
+  /** Copied by an instance with a folder of its own: whoever asks here gets it from the connector. */
+  async #adopt(entry: Entry, item: FileItem): Promise<void> {
+    const { ref, expiresAt } = item
+    if (item.state !== 'ready' || ref === null || expiresAt === null || expiresAt <= this.context.now() || this.files.store.find(ref) !== undefined) return
+    await this.files.store.remember(this.#factsOf(entry, item), item.sourceUrl, { ref, expiresAt })
+    this.context.log.info({ channelId: entry.id }, 'a file of a waiting message is not in this store: it is fetched from the connector when it is asked for')
   }
 
   /** Copies a remembered file now that xAgent asks for it; whoever asks meanwhile waits for the same copy. */
@@ -106,9 +138,12 @@ export class FileFetcher {
     const { commits } = this.context
     const body = (await commits.read('body', inboundBodyKey(job.seq))) as MessageBody | undefined
     if (body === undefined) return this.#bodyLost(job)
+    for (const item of body.files) await this.#adopt(job.entry, item)
+    if (body.files.every(({ state }) => state !== 'preparing')) return
     job.items = [...body.files]
     await Promise.all(job.items.map((_, index) => this.#one(job, index)))
     if (this.#stop.signal.aborted || this.#gone(job)) return
+    job.settled = true
     const settled: MessageBody = { text: body.text, files: job.items }
     const lost = job.items.flatMap(({ lostBy }) => lostBy ?? [])
     commits.push([{ op: 'put', kind: 'body', key: inboundBodyKey(job.seq), value: settled }], () => this.onSettled(job.entry, job.seq, lost))
@@ -145,7 +180,7 @@ export class FileFetcher {
   }
 
   async #remembered(job: Job, item: FileItem): Promise<{ item: FileItem } | { code: string; retry: boolean }> {
-    const remembered = await this.files.store.remember(this.#factsOf(job, item), item.sourceUrl)
+    const remembered = await this.files.store.remember(this.#factsOf(job.entry, item), item.sourceUrl)
     return { item: { ...item, state: 'ready', ref: remembered.ref, filename: remembered.filename, expiresAt: remembered.expiresAt } }
   }
 
@@ -158,7 +193,7 @@ export class FileFetcher {
     try {
       const download = await this.files.transfers.download(item.sourceUrl, abort)
       if (!download.ok) return download.error
-      const stored = await this.files.store.receive(download.value.body, this.#factsOf(job, item), { signal: abort })
+      const stored = await this.files.store.receive(download.value.body, this.#factsOf(job.entry, item), { signal: abort })
       if (!stored.ok) return { code: stored.error.code, retry: stored.error.code === 'upload_aborted' || stored.error.code === 'file_unreadable' }
       const { ref, type, filename, mimeType, byteSize, expiresAt } = stored.value
       return { item: { ...item, state: 'ready', ref, type, filename, mimeType, byteSize, expiresAt } }
@@ -168,7 +203,7 @@ export class FileFetcher {
     }
   }
 
-  #factsOf({ entry }: Job, item: FileItem) {
+  #factsOf(entry: Entry, item: FileItem) {
     return { route: this.context.settings.name, channelId: entry.id, kind: 'inbound' as const, filename: item.filename, claimedMime: item.mimeType, claimedType: item.type }
   }
 

@@ -6,6 +6,10 @@ import { err, type Result } from '../protocol/errors.js'
 import type { Entry } from './channel-table.js'
 import type { RouteContext, RouteFiles } from './context.js'
 
+/** What reading a file says that is not there, in the words of the system. */
+const BYTES_GONE = 'ENOENT'
+const NOT_AVAILABLE = err<TransferFailure>({ code: 'file_not_available', retry: false })
+
 export class FileSender {
   constructor(
     private readonly context: RouteContext,
@@ -25,19 +29,21 @@ export class FileSender {
   /** Uploads a file of this channel and answers the connector's reference of it. */
   async upload(entry: Entry, ref: string, fields: Readonly<Record<string, string>> = {}): Promise<Result<string, TransferFailure>> {
     const known = this.files.store.find(ref)
-    if (known === undefined || known.channelId !== entry.id || known.route !== this.context.settings.name) return err({ code: 'file_not_available', retry: false })
+    if (known === undefined || known.channelId !== entry.id || known.route !== this.context.settings.name) return NOT_AVAILABLE
     const copied = isRemote(known) ? await this.remote(known) : null
     const file = copied === null ? known : copied.ok ? copied.value : null
-    if (file === null) return err({ code: 'file_not_available', retry: false })
+    if (file === null) return NOT_AVAILABLE
     const abort = new AbortController()
     const cancel = this.context.clock.timer(this.context.settings.toolTimeoutMs, () => abort.abort())
     try {
       const body = this.files.store.bytes(ref)
-      return await this.files.transfers.upload(this.#path(), entry.legacyId, { body, byteSize: file.byteSize, filename: file.filename, mimeType: file.mimeType }, fields, abort.signal)
+      const sent = await this.files.transfers.upload(this.#path(), entry.legacyId, { body, byteSize: file.byteSize, filename: file.filename, mimeType: file.mimeType }, fields, abort.signal)
+      return !sent.ok && sent.error.code === BYTES_GONE ? NOT_AVAILABLE : sent
     } catch (error) {
-      // The bytes could not be read to their end: the file is there, so that it can be tried again.
       this.context.log.warn({ err: error, channelId: entry.id }, 'a file could not be read for its upload')
-      return err({ code: 'file_unreadable', retry: true })
+      // Whatever else is wrong with the disk may be over when it is tried again.
+      const gone = error instanceof Error && 'code' in error && error.code === BYTES_GONE
+      return gone ? NOT_AVAILABLE : err({ code: 'file_unreadable', retry: true })
     } finally {
       cancel()
     }

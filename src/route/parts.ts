@@ -108,7 +108,7 @@ export function assembleParts({ options, desk, links, table, shared, ledger, inf
     ended: outlets.ended,
     authDoubtful: outlets.authTrouble,
     fetchFiles: (entry, seq) => fetcher?.fetch(entry, seq),
-    refreshFiles: (seq, fresh) => fetcher?.refresh(seq, fresh),
+    refreshFiles: (entry, seq, fresh) => fetcher?.refresh(entry, seq, fresh),
     upload: (entry, effect) => {
       const done = (result: UploadResult): void => runner.dispatch(entry, { type: 'uploaded', messageId: effect.messageId, step: effect.step, result })
       if (sender === null) done({ ok: false, temporary: false, code: 'files_not_supported' })

@@ -43,7 +43,7 @@ export async function loadChannels(store: Store, context: RouteContext, perform:
     }
     restoreInbound(entry.channel, shared, record, now)
     ledger.inbound.carriedOver += 1
-    if (record.preparing > 0) perform(entry, [{ type: 'fetch_files', seq: record.seq }])
+    if (record.files > 0) perform(entry, [{ type: 'fetch_files', seq: record.seq }])
   }
   for (const { channel } of table) settlePlaces(channel, now)
   for await (const { value } of eachRecord(store, name, 'outbound')) {

@@ -33,6 +33,9 @@ t.test('bad units name the value and the units there are', async (t) => {
 
 t.test('wrong types and values outside of what is allowed', async (t) => {
   refused(t, `listen:\n  port: "8080"\n${CONNECTORS}`, '2: listen.port', /whole number from 0 to 65535/)
+  for (const host of ['"http://127.0.0.1"', '"127.0.0.1:80"', '"a b"', '"[::1]"', '""', '"a..b"']) refused(t, `listen: { host: ${host} }\n${CONNECTORS}`, '1: listen.host', /must be an address or a host name/)
+  for (const host of ['127.0.0.1', '"::1"', '"::"', '"fe80::1%eth0"', '"::ffff:10.0.0.1"', 'gateway-1.internal.example', 'localhost']) t.strictSame(problems(`listen: { host: ${host} }\n${CONNECTORS}`), [], host)
+  refused(t, `files: { max_total_bytes: 1MiB }\n${CONNECTORS}`, '1: files.max_file_bytes', /more than files\.max_total_bytes/)
   refused(t, `listen: { port: 65536 }\n${CONNECTORS}`, '1: listen.port', /whole number from 0 to 65535/)
   refused(t, `delivery: { window: 0 }\n${CONNECTORS}`, '1: delivery.window', /whole number from 1/)
   refused(t, `store_sync: yes\n${CONNECTORS}`, '1: store_sync', /must be true or false/)

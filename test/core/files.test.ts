@@ -58,7 +58,10 @@ t.test('a re-push with new references is absorbed, and what is not there yet com
   t.match(rig.of('refresh_files'), [{ seq: rig.of('fetch_files')[0]?.seq, files: [{ sourceUrl: '/media/refs/r1_new' }] }])
   settled(rig, rig.of('fetch_files')[0]?.seq ?? 0)
   rig.push('look', { ...once, media: [image('r1_third')] })
-  t.equal(rig.of('refresh_files').length, 1, 'all are there')
+  t.match(rig.of('refresh_files')[1], { files: [{ sourceUrl: '/media/refs/r1_third' }] }, 'also afterwards: one that was only remembered comes from there')
+  rig.push('look', { message_id: 'other' })
+  rig.push('look', { message_id: 'other' })
+  t.equal(rig.of('refresh_files').length, 2, 'without files there is nothing to refresh')
 })
 
 t.test('a message that waits for its files expires like any other', async (t) => {

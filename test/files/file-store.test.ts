@@ -1,4 +1,6 @@
 import t from 'tap'
+import { newPartName } from '../../src/files/part-name.js'
+import { newRef } from '../../src/files/stored-file.js'
 import { createHash } from 'node:crypto'
 import { statSync, truncateSync, writeFileSync, rmSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -182,7 +184,7 @@ t.test('damaged sidecars and cut-off bytes are removed and told; what is not our
 t.test('a remembered file has no bytes until it is given some, and keeps its channel, name and expiry then', async (t) => {
   const made = await rig(t)
   const source = { url: '/media/refs/x', nested: [1, null] }
-  const remembered = await made.store.remember(facts({ kind: 'inbound', filename: 'photo.png', claimedMime: 'image/png' }), source, made.now + 5_000)
+  const remembered = await made.store.remember(facts({ kind: 'inbound', filename: 'photo.png', claimedMime: 'image/png' }), source, { expiresAt: made.now + 5_000 })
   t.match(made.store.find(remembered.ref), { remote: source, type: 'image', mimeType: 'image/png', filename: 'photo.png', byteSize: 0, expiresAt: made.now + 5_000 })
   t.equal(isRemote(remembered), true)
   t.match((await made.again()).find(remembered.ref), { remote: source })
@@ -240,4 +242,25 @@ t.test('a folder that cannot be used is said at open', async (t) => {
   const made = await rig(t)
   writeFileSync(join(made.dir, '..', 'taken'), '')
   await t.rejects(made.again({ dir: join(made.dir, '..', 'taken') }), { code: 'store_unavailable' })
+})
+
+t.test('remembered files are bounded, too, and one that takes the place of another needs no further room', async (t) => {
+  const { store } = await rig(t, { maxTotalBytes: 10_000 })
+  const first = await store.remember(facts({ kind: 'inbound' }), 'u')
+  await store.remember(facts({ kind: 'inbound' }), 'v')
+  await t.rejects(store.remember(facts({ kind: 'inbound' }), 'w'), { code: 'store_unavailable', message: /max_total_bytes/ })
+  await store.remember(facts({ kind: 'inbound' }), 'anew', { ref: first.ref, expiresAt: first.expiresAt })
+  t.match(store.find(first.ref), { remote: 'anew', expiresAt: first.expiresAt })
+  await store.remove(first.ref)
+  t.ok(await store.remember(facts({ kind: 'inbound' }), 'w'))
+})
+
+t.test('a store that opens spares bytes whose sidecar a living process is about to put there', async (t) => {
+  const { dir, again, names } = await rig(t)
+  const [young, orphan] = [newRef(), newRef()]
+  for (const ref of [young, orphan]) writeFileSync(join(dir, ref), 'bytes')
+  writeFileSync(join(dir, 'part', `${newPartName(young)}.json`), 'its sidecar')
+  await again()
+  t.ok(names().includes(young))
+  t.notOk(names().includes(orphan))
 })

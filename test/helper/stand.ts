@@ -28,7 +28,8 @@ export interface Stand {
   baseUrl(name?: string): string
   xagent(options?: Partial<SimXagentOptions>): SimXagent
   /** Stops the gateway and starts another on the same store. */
-  restartGateway(): Promise<void>
+  /** `between` runs while nothing does. */
+  restartGateway(between?: () => Promise<void>): Promise<void>
   /** Value of one series of /metrics; NaN when it is not there. */
   metric(name: string, labels?: Record<string, string>): Promise<number>
   metricsText(): Promise<string>
@@ -96,8 +97,9 @@ export async function stand(t: Teardown, options: StandOptions = {}): Promise<St
       xagents.push(xagent)
       return xagent
     },
-    async restartGateway() {
+    async restartGateway(between) {
       await made.gateway.stop('restart in a test')
+      await between?.()
       made.gateway = await start()
     },
     async metricsText() {

@@ -1,6 +1,7 @@
 /** Files both ways, over real sockets: from the connector's HTTP side to xAgent's download, and back (DESIGN §3 Files, §5). */
 import t from 'tap'
 import { createHash } from 'node:crypto'
+import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { accepted, waiting } from '../helper/people.js'
@@ -12,6 +13,8 @@ const PDF = Buffer.from('%PDF-1.4\n1 0 obj<<>>endobj\ntrailer<<>>\n%%EOF\n')
 
 interface FileItem { readonly type: string; readonly file_ref: string; readonly filename?: string; readonly mime_type?: string; readonly byte_size?: number; readonly expires_at?: number; readonly download_url: string }
 const filesOf = (payload: Record<string, unknown>): readonly FileItem[] => (payload['files'] ?? []) as FileItem[]
+
+const mediaOf = (payload: Record<string, unknown>): string[] => (payload['media'] as { media_ref: string }[]).map(({ media_ref: ref }) => ref)
 
 const upload = (s: Stand, { channelId }: OpenChannel, bytes: Buffer, filename: string): Promise<string> => uploadTo(s.baseUrl(), channelId, bytes, filename)
 
@@ -88,6 +91,54 @@ t.test('lazy: nothing is fetched before xAgent asks, and then once', async (t) =
   t.notOk(file !== undefined && 'byte_size' in file && file.byte_size === 0, 'no size is made up')
   for (let i = 0; i < 2; i += 1) t.strictSame((await download(`${s.baseUrl()}${file?.download_url}`)).body, PNG)
   t.equal(fetched(), 1)
+})
+
+t.test('lazy: after a re-push with new references the file comes from these', async (t) => {
+  const s = await stand(t, { files: 'inbound: lazy' })
+  const { xagent, channelId, legacyId } = await openChannel(s)
+  await xagent.terminate()
+  const push = () => s.connector.push(legacyId, { text: 'look', messageId: '41', files: [{ type: 'image', bytes: PNG, filename: 'a.png' }] })
+  const [gone] = mediaOf(push().payload)
+  s.connector.media.fault = (ref) => (ref === gone ? { status: 404, body: '' } : null)
+  await until(() => readdirSync(join(s.folder, 'files')).some((name) => name.endsWith('.json')), 'the file is remembered')
+  push()
+  await until(async () => (await s.metric('messages_total', { direction: 'inbound', outcome: 'absorbed' })) === 1, 'the re-push is absorbed')
+  const back = s.xagent()
+  await back.connect()
+  await back.openChannel(channelId)
+  const [file] = filesOf((await back.waitFor('message')).payload)
+  t.strictSame((await download(`${s.baseUrl()}${file?.download_url}`)).body, PNG)
+})
+
+t.test('eager: new references are known after a restart, too', async (t) => {
+  const s = await stand(t, { store: 'lmdb' })
+  const { channelId, legacyId } = await openChannel(s)
+  const push = () => s.connector.push(legacyId, { text: 'look', messageId: '41', files: [{ type: 'image', bytes: PNG, filename: 'a.png' }] })
+  s.connector.media.fault = () => ({ status: 503, body: '' })
+  const [gone] = mediaOf(push().payload)
+  push()
+  await until(async () => (await s.metric('messages_total', { direction: 'inbound', outcome: 'absorbed' })) === 1, 'the re-push is absorbed')
+  await s.restartGateway()
+  s.connector.media.fault = (ref) => (ref === gone ? { status: 404, body: '' } : null)
+  const back = s.xagent()
+  await back.connect()
+  await back.openChannel(channelId)
+  t.equal(filesOf((await back.waitFor('message')).payload).length, 1)
+})
+
+t.test('an instance with a folder of its own gets the files of waiting messages from the connector again', async (t) => {
+  const s = await stand(t, { store: 'lmdb' })
+  const { xagent, channelId, legacyId } = await openChannel(s)
+  await xagent.terminate()
+  s.connector.push(legacyId, { text: 'look', files: [{ type: 'image', bytes: PNG, filename: 'a.png' }] })
+  await until(() => readdirSync(join(s.folder, 'files')).some((name) => name.endsWith('.json')), 'the file is copied')
+  await s.restartGateway(() => rm(join(s.folder, 'files'), { recursive: true }))
+  const back = s.xagent()
+  await back.connect()
+  await back.openChannel(channelId)
+  const [file] = filesOf((await back.waitFor('message')).payload)
+  t.match(file, { type: 'image', mime_type: 'image/png', byte_size: PNG.length, filename: 'a.png' })
+  t.strictSame((await download(`${s.baseUrl()}${file?.download_url}`)).body, PNG)
 })
 
 t.test('a URL of another host is not fetched unless it is listed', async (t) => {
@@ -206,14 +257,14 @@ t.test('slow files of one channel do not hold up those of another', async (t) =>
   t.equal(filesOf((await slow.xagent.waitFor('message')).payload).length, 20)
 })
 
-t.test('staged bytes that have vanished refuse the final for now and harm nothing else', async (t) => {
+t.test('staged bytes that have vanished refuse the final for good and harm nothing else', async (t) => {
   const s = await stand(t)
   const channel = await openChannel(s)
   s.connector.push(channel.legacyId, { text: 'hello' })
   await channel.xagent.waitFor('message')
   const ref = await upload(s, channel, PNG, 'a.png')
   await rm(join(s.folder, 'files', ref))
-  t.match(await channel.xagent.sendFinal(channel.channelId, { messageId: 'f1', text: '', files: [{ type: 'image', file_ref: ref }] as never }), { payload: { status: 'rejected' } })
+  t.match(await channel.xagent.sendFinal(channel.channelId, { messageId: 'f1', text: '', files: [{ type: 'image', file_ref: ref }] as never }), { payload: { status: 'rejected', code: 'file_not_available', retryable: false } })
   t.match(await channel.xagent.sendFinal(channel.channelId, { messageId: 'f2', text: 'still here' }), { payload: { status: 'accepted' } })
 })
 
