@@ -8,12 +8,12 @@ import { scrub } from './protocol/redact.js'
 const COMMANDS: ReadonlyMap<string, { readonly summary: string; readonly load: () => Promise<Command> }> = new Map([
   ['serve', { summary: 'run the gateway (default)', load: async () => (await import('./cli/serve.js')).serve }],
   ['check-config', { summary: 'check a configuration file', load: async () => (await import('./cli/check-config.js')).checkConfig }],
+  ['doctor', { summary: 'check a setup, and say what to do', load: async () => (await import('./cli/doctor.js')).doctor }],
   ['translate', { summary: 'packets on standard input to packets on standard output, offline', load: async () => (await import('./cli/translate.js')).translate }],
   ['demo', { summary: 'a gateway between a simulated connector and a simulated xAgent', load: async () => (await import('./cli/demo.js')).demo }],
 ])
 /** Named in the documentation as coming; asking for one says so. */
 const LATER: ReadonlyMap<string, string> = new Map([
-  ['doctor', 'say what is wrong with a running setup'],
   ['dead-letters', 'list, show, replay and purge what could not be delivered'],
   ['why', 'what became of one message'],
   ['conformance', 'test a Connector Server'],

@@ -40,7 +40,7 @@ for (const one of golden.finals) {
   t.test(`golden calls: ${one.case}`, async (t) => {
     const tools = one.connector === 'generic' ? cardTools(card(one.tools ?? {})) : contextOf(one.connector).tools
     const target = replyTarget(payloadOf(one.connector, one.push), presetOf(one.connector), tools, null, 0)
-      if (target === null) throw new Error('nobody to answer')
+    if (target === null) throw new Error('nobody to answer')
     const files = one.final.files.map(({ ref, name, mime, size }): FinalFile => ({ ref, stored: { byteSize: size, mimeType: mime, filename: name } }))
     const plan = planReply(one.final.text, files, target, presetOf(one.connector), (ref) => `https://gateway.example/files/refs/${ref}`)
     t.equal(plan.ok ? undefined : plan.code, one.refused)
