@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Budget } from './core/state.js'
 import { choosePreset } from './config/preset-file.js'
-import { serveProblems } from './config/load.js'
 import type { ConnectorConfig, GatewayConfig } from './config/schema.js'
 import { FileStore } from './files/file-store.js'
 import { sweepRegularly } from './files/sweeping.js'
@@ -52,13 +51,13 @@ export interface Gateway {
 /** Starts everything. Throws ConfigError for what is wrong in the configuration, StoreError when the store cannot be opened. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, catalog, build } = options
-  const problems = [...serveProblems(config), ...presetProblems(options)]
+  const problems = presetProblems(options)
   if (problems.length > 0) throw new ConfigError(problems)
   const clock = options.clock ?? systemClock()
   const log = options.logger ?? createLogger({ ...config.log, secrets: secretsOf(config) })
   const metrics = new Metrics({ build, packetTypes: catalog.types, processMetrics: true })
   const store = meteredStore((options.openStore ?? openStore)(config.store, {
-    sync: config.storeSync, now: () => clock.wall(),
+    sync: config.storeSync, now: () => clock.wall(), redis: config.redis,
     onUnreadable: (kind, key) => log.error({ kind, key }, 'a stored record cannot be read and is set aside'),
   }), metrics, clock)
   const files = await openFiles(config, clock, log).catch(async (error: unknown) => {
@@ -201,8 +200,13 @@ function presetProblems({ config, presets }: GatewayOptions): string[] {
 }
 
 function secretsOf(config: GatewayConfig): string[] {
-  const { xagent, admin, connectors } = config
-  return [...xagent.apiKeys, admin.readToken, admin.writeToken, ...connectors.map(({ apiKey }) => apiKey)].filter((secret) => secret !== null)
+  const { xagent, admin, connectors, store } = config
+  return [...xagent.apiKeys, admin.readToken, admin.writeToken, passwordIn(store), ...connectors.map(({ apiKey }) => apiKey)].filter((secret) => secret !== null && secret !== '') as string[]
+}
+
+/** A store's URL may hold a password, as it stands there and as it is meant. */
+function passwordIn(store: string): string | null {
+  return URL.canParse(store) ? decodeURIComponent(new URL(store).password) : null
 }
 
 async function storeProblem(store: Store): Promise<string[]> {

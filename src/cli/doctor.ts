@@ -1,7 +1,6 @@
 /** `doctor`: looks at everything that a configuration needs, and says what to do about what is wrong. */
 import { DEFAULT_CONFIG_FILE, loadPresets } from '../config/package-files.js'
-import { serveProblems } from '../config/load.js'
-import { fault, findingText, fine, type Finding } from '../doctor/finding.js'
+import { findingText, fine, type Finding } from '../doctor/finding.js'
 import { systemClock } from '../ops/clock.js'
 import { EXIT, print, readFlags, type Command } from './command.js'
 import { loadFrom } from './serve.js'
@@ -36,7 +35,6 @@ export const doctor: Command = {
     const presets = loadPresets()
     const findings: Finding[] = [
       fine('configuration', notYet.length === 0 ? 'is right' : `is right; ${notYet.length} keys are not used in this version (check-config names them)`),
-      ...serveProblems(config).map((problem) => fault('configuration', problem, 'change it')),
     ]
     findings.push(...(await groundFindings(config, clock.wall())))
     for (const connector of config.connectors) findings.push(...(await connectorFindings(connector, config, presets, clock)))

@@ -56,13 +56,6 @@ export function configFromArguments(connectors: readonly { name: string; url: st
   return { ...rest, notes: keyless ? [...notes, 'XAGENT_API_KEY is not set: listening on 127.0.0.1 only'] : notes, notYet: [] }
 }
 
-/** What `serve` cannot do honestly though the file is right. */
-export function serveProblems(config: GatewayConfig): string[] {
-  const problems: string[] = []
-  if (/^rediss?:/.test(config.store)) problems.push('store: redis:// is not yet in this version; use lmdb:<folder> or memory:')
-  return problems
-}
-
 /**
  * All problems at once. Where single values are wrong, rules over several keys are looked at without those values, and what
  * they say is kept only for places that nothing else was said about.

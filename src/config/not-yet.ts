@@ -1,19 +1,16 @@
 /** Keys that are accepted because a later version uses them; `check-config` says so for each that a file sets. */
 import type { GatewayConfig } from './schema.js'
 
-const SECTIONS: readonly string[] = ['redis']
 const KEYS: readonly (readonly string[])[] = [
   ['admin', 'write_token'], ['admin', 'show_texts'], ['delivery', 'idle_close'], ['limits', 'legacy_bytes_per_second'],
 ]
 const PRESET_KEYS: readonly string[] = ['pause_reading']
 
 /** Paths of the keys that the file sets and that this version does not use yet. */
-export function notYetKeys(data: unknown, config: GatewayConfig): (readonly PropertyKey[])[] {
+export function notYetKeys(data: unknown, { connectors }: GatewayConfig): (readonly PropertyKey[])[] {
   const paths: (readonly PropertyKey[])[] = []
-  for (const section of SECTIONS) for (const key of Object.keys(valueAt(data, [section]) ?? {})) paths.push([section, key])
   for (const path of KEYS) if (valueAt(data, path) !== undefined) paths.push(path)
-  if (/^rediss?:/.test(config.store)) paths.push(['store'])
-  for (const index of config.connectors.keys()) {
+  for (const index of connectors.keys()) {
     for (const key of PRESET_KEYS) if (valueAt(data, ['connectors', index, key]) !== undefined) paths.push(['connectors', index, key])
   }
   return paths

@@ -33,7 +33,7 @@ function clockFinding(now: number): Finding {
 }
 
 /** A probe is written and removed; a store that does not exist yet is not made. */
-async function storeFinding({ store: url, storeSync }: GatewayConfig, now: number): Promise<Finding> {
+async function storeFinding({ store: url, storeSync, redis }: GatewayConfig, now: number): Promise<Finding> {
   const name = url.replace(/\/\/[^@/]*@/, '//…@')
   if (url === 'memory:') return warning('store', 'memory: keeps waiting messages only as long as the process lives', 'use lmdb:<folder> where messages must survive a restart')
   const folder = url.startsWith('lmdb:') ? url.slice('lmdb:'.length) : null
@@ -42,7 +42,7 @@ async function storeFinding({ store: url, storeSync }: GatewayConfig, now: numbe
     return 'problem' in written ? fault('store', `${name} cannot be made (${written.problem})`, 'name a folder that this user can write') : fine('store', `${name} is made at the first start`)
   }
   try {
-    const store = openStore(url, { sync: storeSync, now: () => now })
+    const store = openStore(url, { sync: storeSync, now: () => now, redis })
     try {
       await store.probe()
       return fine('store', `${name} can be written, ${storeSync ? 'and waits for the disk' : 'survives kill -9, not a power cut (store_sync: false)'}`)

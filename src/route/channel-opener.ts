@@ -102,7 +102,8 @@ export class ChannelOpener {
       const entry = this.#bind(requested, answer.channelId)
       if (entry === null || !this.#applyAck(entry, answer)) return done(err(wireError('connector_channel_unavailable')))
       this.events.onSouth(entry, true)
-      done(ok(entry))
+      // xAgent keeps the id that it is told: it must not be forgotten here with the next crash.
+      this.context.commits.push([], () => done(ok(entry)))
     })
   }
 

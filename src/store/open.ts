@@ -3,11 +3,17 @@ import { ConfigError } from '../protocol/errors.js'
 import { LmdbStore, type LmdbOptions } from './lmdb.js'
 import { MemoryStore } from './memory.js'
 import type { Store } from './port.js'
+import { RedisStore, type RedisOptions } from './redis.js'
 
-/** Opens `memory:` or `lmdb:<folder>`. Throws ConfigError for anything else, StoreError when it cannot be opened. */
-export function openStore(url: string, options: LmdbOptions): Store {
+export interface StoreOptions extends LmdbOptions {
+  /** Default: prefix `xig:`, no replica is waited for. */
+  readonly redis?: Pick<RedisOptions, 'prefix' | 'waitReplicas'>
+}
+
+/** Opens `memory:`, `lmdb:<folder>` or `redis://…`. Throws ConfigError for anything else, StoreError when it cannot be opened. */
+export function openStore(url: string, options: StoreOptions): Store {
   if (url === 'memory:') return new MemoryStore(options.now)
   if (url.startsWith('lmdb:') && url.length > 'lmdb:'.length) return new LmdbStore(url.slice('lmdb:'.length), options)
-  if (/^rediss?:\/\//.test(url)) throw new ConfigError(['store: redis:// is not yet in this version; use lmdb:<folder>'])
-  throw new ConfigError([`store: "${url}" is no store; use memory: or lmdb:<folder>`])
+  if (/^rediss?:\/\//.test(url)) return new RedisStore(url, { prefix: 'xig:', waitReplicas: 0, ...options.redis, ...(options.onUnreadable !== undefined && { onUnreadable: options.onUnreadable }) })
+  throw new ConfigError([`store: "${url}" is no store; use memory:, lmdb:<folder> or redis://…`])
 }

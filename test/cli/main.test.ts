@@ -60,13 +60,6 @@ t.test('check-config: right, wrong, missing', async (t) => {
   t.match(missing.err, /none\.yaml: cannot be read \(ENOENT\)/)
 })
 
-t.test('serve refuses what this version would have to ignore', async (t) => {
-  const folder = t.testdir({ 'gw.yaml': 'store: "redis://127.0.0.1:1"\nconnectors: [{ name: a, url: "http://127.0.0.1:1" }]\n' })
-  const { code, err } = await run(['--config', 'gw.yaml'], { XAGENT_API_KEY: 'k' }, folder)
-  t.equal(code, 2)
-  t.match(err, /store: .*not yet in this version/)
-})
-
 t.test('serve runs from the default file until SIGTERM, and ends with 0', async (t) => {
   const folder = t.testdir({ config: { 'gateway.yaml': 'listen: { host: 127.0.0.1, port: 0 }\nadmin: { port: 0 }\nstore: "memory:"\nfiles: { dir: files }\nconnectors: [{ name: a, url: "http://127.0.0.1:1" }]\n' } })
   const { child, said, closed } = start([], {}, folder)

@@ -1,12 +1,10 @@
 import t from 'tap'
-import { serveProblems } from '../../src/config/load.js'
-import { CONNECTORS, configOf, parsed } from './parsed.js'
+import { CONNECTORS, parsed } from './parsed.js'
 
 t.test('keys whose feature comes later are taken, and each is named with its line', async (t) => {
   const { notYet } = parsed(`redis:\n  prefix: "x:"
 delivery: { idle_close: 1h }\nadmin: { show_texts: true, write_token: w }\nlimits: { legacy_bytes_per_second: 1MiB }\n${CONNECTORS}`)
   t.strictSame([...notYet].sort(), [
-    'gw.yaml:2: redis.prefix',
     'gw.yaml:3: delivery.idle_close', 'gw.yaml:4: admin.show_texts', 'gw.yaml:4: admin.write_token', 'gw.yaml:5: limits.legacy_bytes_per_second',
   ].map((place) => `${place}: not yet in this version`).sort())
 })
@@ -19,12 +17,5 @@ t.test('so are preset keys of a later version', async (t) => {
 })
 
 t.test('a file without such keys gets no such line', async (t) => {
-  t.strictSame(parsed(`retention: { ttl: 2h }\nownership: { lease: 9s }\nboundary: { mode: enforce }\nturns: { mode: off }\nfiles: { ttl: 1h, inbound: lazy }\ndeltas: { ttl: 1m }\nactivity: { timeout: 5s }\n${CONNECTORS}`).notYet, [])
-})
-
-t.test('what cannot be ignored honestly is named too, and serve refuses it', async (t) => {
-  const text = `store: "redis://127.0.0.1:6379"\n${CONNECTORS}`
-  t.strictSame(parsed(text).notYet, ['gw.yaml:1: store: not yet in this version'])
-  t.match(serveProblems(configOf(text)), [/store: .*not yet in this version/])
-  t.strictSame(serveProblems(configOf(CONNECTORS)), [])
+  t.strictSame(parsed(`store: "redis://127.0.0.1:6379"\nredis: { prefix: "x:", wait_replicas: 1 }\nretention: { ttl: 2h }\nownership: { lease: 9s }\nboundary: { mode: enforce }\nturns: { mode: off }\nfiles: { ttl: 1h, inbound: lazy }\ndeltas: { ttl: 1m }\nactivity: { timeout: 5s }\n${CONNECTORS}`).notYet, [])
 })

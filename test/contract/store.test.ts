@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { openStore } from '../../src/store/open.js'
 import { LmdbStore } from '../../src/store/lmdb.js'
 import type { RouteName } from '../../src/protocol/ids.js'
+import { NO_REDIS, redisServer } from '../helper/redis-server.js'
 import { storeSuite } from './store-suite.js'
 
 const A = 'a' as RouteName
@@ -46,6 +47,25 @@ for (const sync of [false, true]) {
   })
 }
 
+t.test('redis:', { skip: NO_REDIS }, async (t) => {
+  const server = await redisServer(t, ['--appendonly', 'no'])
+  let databases = 0
+  storeSuite(t, async (t) => {
+    // Each test has a prefix of its own; one of them is a pattern to whoever would scan for it.
+    const redis = { prefix: `xig*${(databases += 1)}:`, waitReplicas: 0 }
+    let store = openStore(server.url, { sync: false, now, redis })
+    t.teardown(() => store.close())
+    return {
+      store,
+      reopen: async () => {
+        await store.close()
+        store = openStore(server.url, { sync: false, now, redis })
+        return store
+      },
+    }
+  })
+})
+
 t.test('the data folder is private to its owner', async (t) => {
   const path = join(await folder(t), 'data')
   const store = openStore(`lmdb:${path}`, { sync: false, now })
@@ -71,8 +91,8 @@ t.test('a store that cannot be opened says so; one that does not exist names tho
   const file = join(await folder(t), 'file')
   await writeFile(file, 'x')
   t.throws(() => openStore(`lmdb:${file}/below`, { sync: false, now }), { code: 'store_unavailable' })
-  t.throws(() => openStore('mysql://x', { sync: false, now }), { code: 'config_invalid', message: /use memory: or lmdb:/ })
-  t.throws(() => openStore('redis://x', { sync: false, now }), { message: /not yet in this version/ })
+  t.throws(() => openStore('mysql://x', { sync: false, now }), { code: 'config_invalid', message: /use memory:, lmdb:<folder> or redis:/ })
+  t.throws(() => openStore('redis://host:port', { sync: false, now }), { code: 'config_invalid', message: /no URL of Redis; must be redis:/ })
 })
 
 t.test('a record that cannot be read is named, and the rest of the list goes on', async (t) => {

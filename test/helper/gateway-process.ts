@@ -21,7 +21,7 @@ export async function gatewayProcess(t: { teardown(fn: () => void): void }, fold
   const files = /^files:/m.test(config) ? '' : `\nfiles: { dir: "${join(folder, 'files')}" }\n`
   await writeFile(file, config + files)
   const child: ChildProcess = spawn(process.execPath, ['--import=tsx', MAIN, 'serve', '--config', file], { stdio: ['ignore', 'pipe', 'pipe'] })
-  t.teardown(() => void child.kill('SIGKILL'))
+  t.teardown(() => void (child.kill('SIGCONT'), child.kill('SIGKILL')))
   let text = ''
   const ports = await new Promise<{ xagent: number; admin: number }>((resolve, reject) => {
     const read = (chunk: Buffer): void => {
@@ -37,6 +37,11 @@ export async function gatewayProcess(t: { teardown(fn: () => void): void }, fold
     ports,
     log: () => text,
     async kill(signal) {
+      // These two end nothing.
+      if (signal === 'SIGSTOP' || signal === 'SIGCONT') {
+        child.kill(signal)
+        return { code: null, signal: null }
+      }
       const ended = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
       child.kill(signal)
       const [code, by] = await ended

@@ -50,7 +50,8 @@ export interface StandOptions {
   /** YAML of further connectors, each a list item indented by two spaces. */
   readonly connectors?: string
   /** `memory:` or `lmdb` (in the stand's folder). */
-  readonly store?: 'memory' | 'lmdb'
+  /** A URL is that of a Redis server. */
+  readonly store?: 'memory' | 'lmdb' | `redis://${string}`
   /** `any`: packets of other shapes than the protocol's are part of the test. */
   readonly shapes?: 'any'
   /** What the store is wrapped in. */
@@ -168,7 +169,7 @@ function configText(options: StandOptions, connectorUrl: string, folder: string)
     `files: { dir: "${join(folder, 'files')}", ${options.files ?? ''} }`,
     'admin: { port: 0 }',
     `xagent: { api_keys: ["${XAGENT_KEY}"] }`,
-    `store: "${options.store === 'lmdb' ? `lmdb:${join(folder, 'store')}` : 'memory:'}"`,
+    `store: "${storeUrl(options.store, folder)}"`,
     options.config ?? '',
     'connectors:',
     '  - name: telegram',
@@ -177,4 +178,9 @@ function configText(options: StandOptions, connectorUrl: string, folder: string)
     options.connectorConfig ?? '',
     options.connectors ?? '',
   ].join('\n')
+}
+
+function storeUrl(store: StandOptions['store'], folder: string): string {
+  if (store === 'lmdb') return `lmdb:${join(folder, 'store')}`
+  return store === undefined || store === 'memory' ? 'memory:' : store
 }

@@ -31,17 +31,19 @@ function rig() {
     },
   }
   const open: [string, boolean][] = []
+  /** How commits become durable: at once, unless a test has it otherwise. */
+  let written = (then: () => void): void => then()
   let settled = 0
   let made = 0
   const context = {
     clock, table, settings: { maxChannels: 3 }, newId: (prefix: string) => `${prefix}${(made += 1)}`,
-    commits: { push: () => {} }, metrics: { deviations: () => {} }, log: { warn: () => {}, error: () => {} },
+    commits: { push: (_changes: unknown, then: (() => void) | null) => void (then !== null && written(then)) }, metrics: { deviations: () => {} }, log: { warn: () => {}, error: () => {} },
   } as unknown as RouteContext
   const opener = new ChannelOpener(context, main as unknown as MainLink, {
     onSouth: (entry, isOpen) => open.push([entry.id, isOpen]), onDescriptor: (entry, descriptor) => { if (descriptor !== null) setDescriptor(entry, descriptor) }, onSettled: () => { settled += 1 },
   })
   const results: Result<Entry>[] = []
-  return { clock, table, main, asked, open, opener, results, settled: () => settled, openFor: (id: string) => opener.openFor(id as ChannelId, (result) => results.push(result)) }
+  return { onWritten: (by: typeof written) => { written = by }, clock, table, main, asked, open, opener, results, settled: () => settled, openFor: (id: string) => opener.openFor(id as ChannelId, (result) => results.push(result)) }
 }
 
 t.test('an id that the connector keeps is adopted, any other gets one of the gateway\'s own', async (t) => {
@@ -52,6 +54,17 @@ t.test('an id that the connector keeps is adopted, any other gets one of the gat
   asked[1]?.answer('legacy_2')
   t.match(results, [{ ok: true, value: { id: 'cch_old', legacyId: 'cch_old' } }, { ok: true, value: { id: 'cch_1', legacyId: 'legacy_2' } }])
   t.equal(table.find('cch_stale' as ChannelId), undefined)
+})
+
+t.test('xAgent is told the id of a new channel when that is durable: an id that nobody knows after a crash is no channel', async (t) => {
+  const { openFor, asked, results, onWritten } = rig()
+  const waiting: (() => void)[] = []
+  onWritten((then) => waiting.push(then))
+  openFor('')
+  asked[0]?.answer('legacy_1')
+  t.strictSame(results, [])
+  for (const then of waiting) then()
+  t.match(results, [{ ok: true, value: { legacyId: 'legacy_1' } }])
 })
 
 t.test('a new channel under the id of another one is refused: two people would get each other\'s answers', async (t) => {
