@@ -30,11 +30,17 @@ for i = 2, #ARGV, 4 do
 end
 return 1`)
 
-/** KEYS lease; ARGV owner, ms, process, number of a lease whose holder is gone. Answers the number, or 0 and how long it is held. */
+/**
+ * KEYS lease; ARGV owner, ms, process, number and end of a lease that may be taken from another owner ("" = whatever its end).
+ * Answers the number, or 0, how long the lease runs, its number, its end and its process.
+ */
 export const ACQUIRE = script(`
 ${NOW}
-local held = redis.call('HMGET', KEYS[1], 'number', 'owner', 'expiresAt')
-if held[1] and held[2] ~= ARGV[1] and tonumber(held[3]) > now and held[1] ~= ARGV[4] then return { 0, tonumber(held[3]) - now } end
+local held = redis.call('HMGET', KEYS[1], 'number', 'owner', 'expiresAt', 'process')
+local free = not held[1] or held[2] == ARGV[1] or held[3] == '0'
+if not free and (held[1] ~= ARGV[4] or (ARGV[5] ~= '' and held[3] ~= ARGV[5])) then
+  return { 0, tonumber(held[3]) - now, held[1], held[3], held[4] }
+end
 local number = (tonumber(held[1]) or 0) + 1
 redis.call('HSET', KEYS[1], 'number', number, 'owner', ARGV[1], 'expiresAt', now + ARGV[2], 'process', ARGV[3])
 return { number, 0 }`)

@@ -27,9 +27,23 @@ const WAIT_MS = 1_000
 /** Greater than every UTF-8 byte. */
 const BEHIND_ALL = Buffer.from([0xff])
 
+/** How long the owner of a lease that ran out may renew it still. */
+const GRACE_MS = 1_000
+
+/** A lease of another owner. */
+interface Held {
+  /** Ms; below 0 when it has run out. */
+  readonly runsMs: number
+  readonly number: string
+  readonly end: string
+  readonly process: string | null
+}
+
 export class RedisStore implements Store {
   readonly #link: RedisLink
   readonly #owner = randomUUID()
+  /** Leases of others that were seen to have run out, and when that was seen first. */
+  readonly #over = new Map<RouteName, { readonly number: string; readonly end: string; readonly at: number }>()
 
   /** Begins to connect; a server that is away is met by the calls. Throws ConfigError for a URL that cannot be one. */
   constructor(url: string, private readonly options: RedisOptions) {
@@ -37,19 +51,32 @@ export class RedisStore implements Store {
   }
 
   async acquire(route: RouteName, leaseMs: number): Promise<Fence> {
-    const [, first] = await Promise.all([this.#link.send(['SADD', `${this.options.prefix}routes`, route]), this.#take(route, leaseMs, '')])
-    if (first.number > 0) return { route, number: first.number }
-    const [number, process] = (await this.#link.send(['HMGET', this.#key(route, 'lease'), 'number', 'process'])) as (string | null)[]
-    const again = typeof number === 'string' && holderIsGone(process ?? null) ? await this.#take(route, leaseMs, number) : first
-    if (again.number === 0) throw new StoreError('lease_held', `another instance holds the lease for ${again.heldMs} ms more`)
-    return { route, number: again.number }
+    const [, held] = await Promise.all([this.#link.send(['SADD', `${this.options.prefix}routes`, route]), this.#take(route, leaseMs, null)])
+    if ('fence' in held) return held.fence
+    const mayTake = this.#mayTake(route, held, leaseMs)
+    const again = mayTake === null ? held : await this.#take(route, leaseMs, mayTake)
+    if ('fence' in again) return again.fence
+    throw new StoreError('lease_held', again.runsMs > 0 ? `another instance holds the lease for ${again.runsMs} ms more` : 'the lease of another instance has just run out: it may renew it still')
   }
 
-  /** Number 0: another owner has it, and `gone` is not the number of its lease. */
-  async #take(route: RouteName, leaseMs: number, gone: string): Promise<{ readonly number: number; readonly heldMs: number }> {
-    const answer = await this.#link.run(ACQUIRE, [this.#key(route, 'lease')], [this.#owner, String(leaseMs), JSON.stringify(ownIdentity()), gone])
-    const [number = 0, heldMs = 0] = answer as number[]
-    return { number, heldMs }
+  /** Takes a lease that is free, or this one of another owner. */
+  async #take(route: RouteName, leaseMs: number, from: { readonly number: string; readonly end: string } | null): Promise<{ readonly fence: Fence } | Held> {
+    const answer = await this.#link.run(ACQUIRE, [this.#key(route, 'lease')], [this.#owner, String(leaseMs), JSON.stringify(ownIdentity()), from?.number ?? '', from?.end ?? ''])
+    const [taken, runsMs, number, end, process] = answer as [number, number, string, string, string | null]
+    return taken > 0 ? { fence: { route, number: taken } } : { runsMs, number, end, process }
+  }
+
+  /**
+   * A process of this machine that has ended is not waited for. A lease that ran out is taken when it was not renewed for a
+   * moment more: while Redis itself was away nobody could, and what its owner holds unwritten would be lost.
+   */
+  #mayTake(route: RouteName, held: Held, leaseMs: number): { readonly number: string; readonly end: string } | null {
+    if (holderIsGone(held.process)) return { number: held.number, end: '' }
+    if (held.runsMs > 0) return null
+    const seen = this.#over.get(route)
+    if (seen?.number === held.number && seen.end === held.end) return performance.now() - seen.at >= Math.min(GRACE_MS, leaseMs / 2) ? seen : null
+    this.#over.set(route, { number: held.number, end: held.end, at: performance.now() })
+    return null
   }
 
   async renew(fence: Fence, leaseMs: number): Promise<void> {
