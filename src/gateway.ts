@@ -14,6 +14,7 @@ import { systemClock, type Clock } from './ops/clock.js'
 import { listenerLog } from './ops/listener-log.js'
 import { createLogger, type Logger } from './ops/logger.js'
 import { Metrics } from './ops/metrics.js'
+import type { RouteMetrics } from './ops/route-metrics.js'
 import type { Catalog } from './protocol/catalog.js'
 import { ConfigError, err, wireError } from './protocol/errors.js'
 import type { ConnectorCardId, RouteName } from './protocol/ids.js'
@@ -71,7 +72,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     const shared: SharedParts = { options, clock, log, metrics, store, files, budget: { usedBytes: 0, maxBytes: config.limits.maxPendingBytes }, cards: new Map() }
     for (const connector of config.connectors) {
       const route = buildRoute(connector, shared)
-      routes.set(route.route.name, route)
+      routes.set(connector.name as RouteName, route)
     }
     opened.xagent = await startXagentServer({
       ...config.listen, apiKeys: config.xagent.apiKeys, limits: config.limits, clock, newId: () => newId(''),
@@ -135,14 +136,9 @@ function buildRoute(connector: ConnectorConfig, { options, clock, log: parent, m
   const name = connector.name as RouteName
   const log = parent.child({ route: name })
   const endpoint = { baseUrl: connector.url, apiKey: connector.apiKey, ca: connector.ca === null ? null : readFileSync(connector.ca, 'utf8'), maxFrameBytes: config.limits.legacyMaxFrameBytes }
-  const routeMetrics = metrics.route(name)
-  routeMetrics.limit('ttl_seconds', config.retention.ttlMs / 1_000)
-  routeMetrics.limit('max_messages', config.retention.maxMessages)
-  routeMetrics.limit('max_bytes', config.retention.maxBytes)
-  routeMetrics.limit('max_channels', config.limits.maxChannels)
   const skillText = connector.skill === null ? null : readFileSync(connector.skill, 'utf8')
-  const route = new Route({
-    settings: settingsOf(connector, config), store, clock, log, metrics: routeMetrics, catalog: options.catalog, budget,
+  const make = (onFenceLost: () => void): Route => new Route({
+    settings: settingsOf(connector, config), store, clock, log, metrics: routeMetrics(metrics, name, config), onFenceLost, catalog: options.catalog, budget,
     flushChannels: config.delivery.flushChannels,
     http: new UndiciLegacyHttp({ endpoint, clock }),
     files: {
@@ -161,7 +157,16 @@ function buildRoute(connector: ConnectorConfig, { options, clock, log: parent, m
       return holder === name ? null : holder
     },
   })
-  return new OwnedRoute(route, store, clock, log, config.ownership.leaseMs)
+  return new OwnedRoute({ name, make, store, clock, log, leaseMs: config.ownership.leaseMs })
+}
+
+function routeMetrics(metrics: Metrics, name: RouteName, { retention, limits }: GatewayConfig): RouteMetrics {
+  const made = metrics.route(name)
+  made.limit('ttl_seconds', retention.ttlMs / 1_000)
+  made.limit('max_messages', retention.maxMessages)
+  made.limit('max_bytes', retention.maxBytes)
+  made.limit('max_channels', limits.maxChannels)
+  return made
 }
 
 /** The Skill of the configuration before the connector's own; null = one is generated. */

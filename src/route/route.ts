@@ -50,6 +50,8 @@ export interface RouteOptions extends Omit<CardDeskOptions, 'onServed' | 'carrie
   readonly links: Omit<ConnectorLinksOptions, 'hello' | 'clock' | 'supportedProfiles'>
   /** `prefix` + an unguessable id. */
   readonly newId: (prefix: string) => string
+  /** Another process owns the route: this one has ended, but for `stop`. */
+  readonly onFenceLost?: () => void
 }
 
 export class Route implements NorthRoute {
@@ -66,6 +68,7 @@ export class Route implements NorthRoute {
   /** The profile of the latest Card; null = none yet. */
   #spoken: ProfileId | null = null
   #stopping = false
+  #lost = false
   #problem: string | null = 'the route is starting'
 
   constructor(private readonly options: RouteOptions) {
@@ -128,7 +131,7 @@ export class Route implements NorthRoute {
     this.#cards.stop()
     this.#desk.stop()
     if (running !== null) {
-      await this.#settled(running)
+      if (!this.#lost) await this.#settled(running)
       this.#stillAlive(running)
       this.#silence(running)
       await Promise.all([running.main.close('the gateway stops'), running.tools.close('the gateway stops')])
@@ -138,20 +141,26 @@ export class Route implements NorthRoute {
       running.commits.close()
     }
     for (const cancel of this.#cancels) cancel()
+    // What waits is the next owner's: here it takes no room any more.
+    for (const { channel } of this.#table) this.options.budget.usedBytes -= channel.waitingBytes
     await Promise.all([this.options.http.close(), this.options.files?.transfers.close(), this.options.metrics.remove()])
   }
 
   /** Another process owns the route: nothing may be done any more. */
   fenceLost(): void {
+    if (this.#lost) return
+    this.#lost = true
     this.#problem = 'another process owns this route'
     this.options.log.error('another process has taken this route: it stops here')
     const running = this.#running
-    if (running === null) return
-    running.runner.stop()
-    running.commits.close()
-    this.#silence(running)
-    for (const link of this.#links) link.socket.close(1012, 'another process serves this connector now')
-    void Promise.all([running.main.close('fence lost'), running.tools.close('fence lost')])
+    if (running !== null) {
+      running.runner.stop()
+      running.commits.close()
+      this.#silence(running)
+      for (const link of this.#links) link.socket.close(1012, 'another process serves this connector now')
+      void Promise.all([running.main.close('fence lost'), running.tools.close('fence lost')])
+    }
+    this.options.onFenceLost?.()
   }
 
   card(): HttpBody {
