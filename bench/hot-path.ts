@@ -44,7 +44,7 @@ function newShared(): Shared {
       maxAttempts: 0, outboundQueue: 100, outboundWaitMs: 20_000,
       turns: { mode: 'on', quietMs: 10_000, timeoutMs: 300_000, maxMs: 900_000 }, deltas: { ttlMs: 600_000, maxStreams: 1_000, maxBytes: 2 ** 20 }, activityTimeoutMs: 30_000,
     },
-    dialect: { preset: preset as NonNullable<typeof preset>, tools: new Map() }, budget: { usedBytes: 0, maxBytes: 2 ** 30 }, gate: newFlushGate(50), deltas: newDeltaCache(), fileLink: null, run: 'bench', nextSeq: 1, nextDeadLetter: 0, jitterSeed: 1,
+    dialect: { preset: preset as NonNullable<typeof preset>, tools: new Map() }, budget: { usedBytes: 0, maxBytes: 2 ** 30 }, gate: newFlushGate(50), deltas: newDeltaCache(), fileLink: null, draining: false, run: 'bench', nextSeq: 1, nextDeadLetter: 0, jitterSeed: 1,
   }
 }
 

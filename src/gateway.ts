@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Budget } from './core/state.js'
 import { choosePreset } from './config/preset-file.js'
+import { configDiff, connectorTexts, type ConfigDiff, type ConnectorTexts } from './config/reload.js'
 import type { ConnectorConfig, GatewayConfig } from './config/schema.js'
 import { FileStore } from './files/file-store.js'
 import { sweepRegularly } from './files/sweeping.js'
@@ -12,7 +13,7 @@ import { startAdminServer, type AdminServer } from './ops/admin-server.js'
 import type { BuildInfo } from './ops/build-info.js'
 import { systemClock, type Clock } from './ops/clock.js'
 import { listenerLog } from './ops/listener-log.js'
-import { createLogger, type Logger } from './ops/logger.js'
+import { LogSecrets, createLogger, type Logger } from './ops/logger.js'
 import { Metrics } from './ops/metrics.js'
 import type { RouteMetrics } from './ops/route-metrics.js'
 import type { Catalog } from './protocol/catalog.js'
@@ -45,6 +46,11 @@ export interface Gateway {
   readonly ports: { readonly xagent: number; readonly admin: number }
   /** Why the gateway cannot take messages now; empty = ready. */
   notReady(): Promise<readonly string[]>
+  /**
+   * Takes another configuration over: only connectors that it changes are touched. Throws ConfigError, with everything as it was,
+   * where a change needs a restart.
+   */
+  reload(config: GatewayConfig): Promise<ConfigDiff>
   /** Drains and closes everything; what is unfinished stays in the store. */
   stop(reason: string): Promise<void>
 }
@@ -55,7 +61,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const problems = presetProblems(options)
   if (problems.length > 0) throw new ConfigError(problems)
   const clock = options.clock ?? systemClock()
-  const log = options.logger ?? createLogger({ ...config.log, secrets: secretsOf(config) })
+  const secrets = new LogSecrets(secretsOf(config))
+  const log = options.logger ?? createLogger({ ...config.log, secrets })
   const metrics = new Metrics({ build, packetTypes: catalog.types, processMetrics: true })
   const store = meteredStore((options.openStore ?? openStore)(config.store, {
     sync: config.storeSync, now: () => clock.wall(), redis: config.redis,
@@ -70,10 +77,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const opened: Opened = { stopSweeping: sweepRegularly(files, clock, config.retention.sweepIntervalMs, log) }
   try {
     const shared: SharedParts = { options, clock, log, metrics, store, files, budget: { usedBytes: 0, maxBytes: config.limits.maxPendingBytes }, cards: new Map() }
-    for (const connector of config.connectors) {
-      const route = buildRoute(connector, shared)
-      routes.set(connector.name as RouteName, route)
-    }
+    for (const connector of config.connectors) routes.set(connector.name as RouteName, buildRoute(connector, config, shared))
     opened.xagent = await startXagentServer({
       ...config.listen, apiKeys: config.xagent.apiKeys, limits: config.limits, clock, newId: () => newId(''),
       route: (name) => routes.get(name as RouteName)?.route, observe: listenerLog(log, metrics),
@@ -84,7 +88,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     await Promise.all([...routes.values()].map((route) => route.start()))
     const ports = { xagent: opened.xagent.port, admin: opened.admin.port }
     log.info({ ...ports, connectors: [...routes.keys()], version: build.version }, 'the gateway is listening')
-    return { ports, notReady, stop: (reason) => stop(reason, log, routes, opened, metrics, store, files) }
+    const reloading = new Reloading(config, routes, shared, (after) => {
+      secrets.replace(secretsOf(after))
+      opened.xagent?.replaceKeys(after.xagent.apiKeys)
+    })
+    return { ports, notReady, reload: (after) => reloading.reload(after), stop: (reason) => reloading.last.then(() => stop(reason, log, routes, opened, metrics, store, files)) }
   } catch (error) {
     await stop('start failed', log, routes, opened, metrics, store, files)
     throw error
@@ -131,8 +139,55 @@ interface SharedParts {
   readonly cards: Map<ConnectorCardId, RouteName>
 }
 
-function buildRoute(connector: ConnectorConfig, { options, clock, log: parent, metrics, store, files, budget, cards }: SharedParts): OwnedRoute {
-  const { config } = options
+/** Other configurations, one after the other. */
+class Reloading {
+  #config: GatewayConfig
+  #texts: ConnectorTexts
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(config: GatewayConfig, private readonly routes: Map<RouteName, OwnedRoute>, private readonly shared: SharedParts, private readonly onTaken: (config: GatewayConfig) => void) {
+    this.#config = config
+    this.#texts = connectorTexts(config)
+  }
+
+  /** Resolves when none is being taken over. */
+  get last(): Promise<unknown> {
+    return this.#last.catch(() => {})
+  }
+
+  reload(config: GatewayConfig): Promise<ConfigDiff> {
+    const taken = this.last.then(() => this.#take(config))
+    this.#last = taken
+    return taken
+  }
+
+  async #take(after: GatewayConfig): Promise<ConfigDiff> {
+    const { log, options, cards } = this.shared
+    const diff = configDiff(this.#config, after, this.#texts)
+    const problems = [...diff.fixed.map((key) => `${key}: a change of this key needs a restart`), ...presetProblems({ ...options, config: after })]
+    if (problems.length > 0) throw new ConfigError(problems)
+    // Read once more before anything is touched: a file that is gone must change nothing.
+    this.#texts = connectorTexts(after)
+    this.#config = after
+    this.onTaken(after)
+    log.info({ ...diff }, 'the configuration is taken over')
+    await Promise.all([...diff.removed, ...diff.restarted].map(async (name) => {
+      const route = this.routes.get(name as RouteName)
+      await route?.stop()
+      route?.route.closeLinks('the connector is configured anew')
+      this.routes.delete(name as RouteName)
+      for (const [cardId, holder] of cards) if (holder === name) cards.delete(cardId)
+    }))
+    await Promise.all(after.connectors.filter(({ name }) => !this.routes.has(name as RouteName)).map((connector) => {
+      const route = buildRoute(connector, after, this.shared)
+      this.routes.set(connector.name as RouteName, route)
+      return route.start()
+    }))
+    return diff
+  }
+}
+
+function buildRoute(connector: ConnectorConfig, config: GatewayConfig, { options, clock, log: parent, metrics, store, files, budget, cards }: SharedParts): OwnedRoute {
   const name = connector.name as RouteName
   const log = parent.child({ route: name })
   const endpoint = { baseUrl: connector.url, apiKey: connector.apiKey, ca: connector.ca === null ? null : readFileSync(connector.ca, 'utf8'), maxFrameBytes: config.limits.legacyMaxFrameBytes }

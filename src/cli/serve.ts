@@ -2,8 +2,10 @@
 import { existsSync } from 'node:fs'
 import { configFromArguments, loadConfigFile, type LoadedConfig } from '../config/load.js'
 import { DEFAULT_CONFIG_FILE, loadCatalog, loadPresets } from '../config/package-files.js'
+import type { GatewayConfig } from '../config/schema.js'
 import type { Gateway } from '../gateway.js'
 import { buildInfo } from '../ops/build-info.js'
+import { ConfigError } from '../protocol/errors.js'
 import { EXIT, UsageError, complain, print, readFlags, type Command } from './command.js'
 
 const HELP = `Usage: serve [--config <file>] [--connector <name>=<url> …]
@@ -15,6 +17,7 @@ Runs the gateway (the default command).
                              XAGENT_API_KEY for xAgent, <NAME>_CONNECTOR_KEY for a connector (upper case, - as _)
   --help                     this text
 
+SIGHUP reads the configuration again: connectors that it adds, removes or changes are started and stopped, links of all others stay.
 SIGTERM and SIGINT drain and stop; a second one stops at once.`
 
 export const serve: Command = {
@@ -31,7 +34,8 @@ export const serve: Command = {
     // Only here: the other commands must work where the native modules do not load.
     const { startGateway } = await import('../gateway.js')
     const gateway = await startGateway({ config, presets: loadPresets(), catalog: loadCatalog(), build: buildInfo(process.env) })
-    return untilSignal(gateway)
+    const reload = (): Promise<void> => reloaded(gateway, () => loadFrom(flags.config, flags.connector ?? []).config)
+    return untilSignal(gateway, () => void reload())
   },
 }
 
@@ -51,8 +55,22 @@ function readConnector(text: string): { name: string; url: string } {
   return { name: text.slice(0, at), url: text.slice(at + 1) }
 }
 
-/** Stops at the first signal; a second one gives up waiting. */
-async function untilSignal(gateway: Gateway): Promise<number> {
+/** A file that is wrong, or changes what needs a restart, changes nothing, and says why. */
+async function reloaded(gateway: Gateway, load: () => GatewayConfig): Promise<void> {
+  try {
+    const { changed, added, removed, restarted } = await gateway.reload(load())
+    const parts = [['changed', changed], ['added', added], ['removed', removed], ['started anew', restarted]] as const
+    complain(`reloaded: ${parts.filter(([, names]) => names.length > 0).map(([what, names]) => `${what} ${names.join(', ')}`).join('; ') || 'nothing has changed'}`)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    for (const problem of error.problems) complain(problem)
+    complain('not reloaded: everything is as it was')
+  }
+}
+
+/** Reloads at SIGHUP. Stops at the first signal to end; a second one gives up waiting. */
+async function untilSignal(gateway: Gateway, reload: () => void): Promise<number> {
+  process.on('SIGHUP', reload)
   const signal = await new Promise<string>((resolve) => {
     let told = false
     for (const name of ['SIGTERM', 'SIGINT'] as const) {

@@ -65,7 +65,7 @@ export function ackTimeouts(channel: Channel, shared: Shared, now: number): void
 
 /** Transmits as many messages as the window allows, in order; a head that must wait holds back its own channel only. */
 export function pump(channel: Channel, shared: Shared, now: number, out: Effect[]): void {
-  if (channel.link === null || channel.congested) return
+  if (channel.link === null || channel.congested || shared.draining) return
   const heldUp = transmitReady(channel, shared, channel.link, now, out)
   settleFlush(channel, shared.gate, heldUp, out)
 }
@@ -206,7 +206,7 @@ export function deliverAt(channel: Channel, shared: Shared, now: number): number
   for (const message of channel.inFlight) at = Math.min(at, message.inFlight?.ackBy ?? Infinity)
   const soonest = channel.expiries.find((message) => !message.ended && message.inFlight === null)
   if (soonest !== undefined) at = Math.min(at, soonest.expiresAt)
-  if (channel.link === null || channel.congested) return at
+  if (channel.link === null || channel.congested || shared.draining) return at
   for (const head of candidates(channel, shared)) {
     if (isOnItsWay(channel, head)) continue
     if (isHeld(channel, head)) return Math.min(at, releaseAt(channel, shared))

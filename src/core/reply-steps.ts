@@ -28,6 +28,8 @@ function begin(channel: Channel, shared: Shared, job: FinalJob, now: number, out
   if (job.record === null && !takeOver(channel, shared, job, now, out)) return false
   if (job.record === null || living(channel, job.record.target, now) === null) return end(channel, shared, job, NO_TARGET, now, out)
   if (!channel.legacyOpen) return job.waitUntil > now ? false : defer(channel, shared, job, 'connector_unavailable', now, out)
+  // It is stored with its plan where that matters, and has had no answer: xAgent sends it again.
+  if (shared.draining) return false
   channel.deferred.delete(job.final.messageId)
   startStep(channel, shared, job, now, out)
   return false

@@ -54,6 +54,8 @@ export interface Shared {
   readonly fileLink: ((ref: string) => string) | null
   /** Names this run in packet ids, so that an ack of an earlier run is not mistaken for one of this. */
   readonly run: string
+  /** The route ends: nothing new is sent, what runs comes to its end. */
+  draining: boolean
   nextSeq: number
   nextDeadLetter: number
   /** State of the pseudo-random sequence that jitter is drawn from. */

@@ -11,7 +11,7 @@ export interface LogOptions {
   /** Coloured lines for a terminal instead of JSON; needs `pino-pretty`, and is JSON where that is not installed. */
   readonly pretty: boolean
   /** Configured keys and tokens: replaced in every line, wherever they turn up. */
-  readonly secrets?: readonly string[]
+  readonly secrets?: readonly string[] | LogSecrets
   /** Where lines go; default standard output. */
   readonly destination?: DestinationStream
 }
@@ -24,9 +24,30 @@ const SECRET_FIELDS = [
 /** Deeper causes say nothing more to a person. */
 const MAX_CAUSES = 4
 
+/** What no line may hold; others may come while the gateway runs. */
+export class LogSecrets {
+  #scrub: Scrub = scrubber([])
+  #literals: readonly string[] = []
+
+  constructor(secrets: readonly string[]) {
+    this.replace(secrets)
+  }
+
+  replace(secrets: readonly string[]): void {
+    this.#scrub = scrubber(secrets)
+    this.#literals = secrets.filter((secret) => secret.length >= 4).flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
+  }
+
+  readonly scrub: Scrub = (text, maxLength) => this.#scrub(text, maxLength)
+
+  hide(line: string): string {
+    return this.#literals.reduce((text, literal) => text.replaceAll(literal, REDACTED), line)
+  }
+}
+
 export function createLogger(options: LogOptions): Logger {
-  const scrub = scrubber(options.secrets ?? [])
-  const literals = (options.secrets ?? []).filter((secret) => secret.length >= 4).flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
+  const secrets = options.secrets instanceof LogSecrets ? options.secrets : new LogSecrets(options.secrets ?? [])
+  const { scrub } = secrets
   const settings: LoggerOptions = {
     level: options.level,
     // Host name and process id are known to whoever collects the lines.
@@ -35,7 +56,7 @@ export function createLogger(options: LogOptions): Logger {
     formatters: { level: (label) => ({ level: label }) },
     redact: { paths: SECRET_FIELDS.flatMap((name) => [name, `*.${name}`]), censor: REDACTED },
     serializers: { err: (error: unknown) => errorFields(error, scrub), error: (error: unknown) => errorFields(error, scrub) },
-    hooks: { streamWrite: (line) => literals.reduce((text, literal) => text.replaceAll(literal, REDACTED), line) },
+    hooks: { streamWrite: (line) => secrets.hide(line) },
   }
   const destination = options.pretty ? prettyStream(options.destination) : options.destination
   return destination === undefined ? pino(settings) : pino(settings, destination)

@@ -65,6 +65,7 @@ export interface RouteParts {
   readonly context: RouteContext
   readonly fetcher: FileFetcher | null
   readonly typing: TypingDesk
+  readonly relayed: RelayedCalls
   readonly keeper: FactsKeeper
   readonly commits: CommitQueue
   readonly main: MainLink
@@ -139,5 +140,5 @@ export function assembleParts({ options, desk, links, table, shared, ledger, inf
     stopping: outlets.stopping,
     filesOf: (entry, final) => finalFiles(final, entry.id, context),
   })
-  return { context, fetcher, typing, keeper, commits, main, tools, board, bindings, runner, gaps, south, opener, housekeeping, north, rehello }
+  return { context, fetcher, typing, relayed, keeper, commits, main, tools, board, bindings, runner, gaps, south, opener, housekeeping, north, rehello }
 }

@@ -55,6 +55,8 @@ export class RelayedCalls {
   /** Calls that run now, by record key, with everybody who waits for the answer. */
   readonly #running = new Map<string, { readonly contentHash: string; readonly waiting: ((answer: RelayedAnswer) => void)[] }>()
 
+  #unanswered = 0
+
   constructor(
     private readonly context: RouteContext,
     private readonly tools: ToolLinks,
@@ -62,8 +64,21 @@ export class RelayedCalls {
     private readonly sender: FileSender | null,
   ) {}
 
+  /** Calls that have no answer yet, those included whose file is being uploaded. */
+  get running(): number {
+    return this.#unanswered
+  }
+
   /** Runs a call, joins one that runs, or answers one that has run. */
-  relay(entry: Entry, payload: JsonObject, onProgress: (payload: JsonObject) => void, done: (answer: RelayedAnswer) => void): void {
+  relay(entry: Entry, payload: JsonObject, onProgress: (payload: JsonObject) => void, answered: (answer: RelayedAnswer) => void): void {
+    this.#unanswered += 1
+    this.#relay(entry, payload, onProgress, (answer) => {
+      this.#unanswered -= 1
+      answered(answer)
+    })
+  }
+
+  #relay(entry: Entry, payload: JsonObject, onProgress: (payload: JsonObject) => void, done: (answer: RelayedAnswer) => void): void {
     const tool = typeof payload['tool_id'] === 'string' ? this.context.card()?.tools.get(payload['tool_id'] as ToolId) : undefined
     if (tool === undefined) return done(err(wireError('tool_not_available')))
     const args = legacyArguments(tool, payload['arguments'], entry.legacyId)

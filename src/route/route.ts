@@ -2,7 +2,7 @@
 import { openStreams, sweepDeltas } from '../core/delta.js'
 import type { Ended } from '../core/effect.js'
 import { newLedger, type Ledger } from '../core/ledger.js'
-import type { Budget, Shared } from '../core/state.js'
+import type { Budget, Channel, Shared } from '../core/state.js'
 import { CARD_UNKNOWN } from '../legacy/link-end.js'
 import type { ConnectorLinksOptions } from '../legacy/connector-links.js'
 import type { LegacyHttp, MainLinkEvents } from '../legacy/port.js'
@@ -127,6 +127,7 @@ export class Route implements NorthRoute {
    */
   async stop(): Promise<void> {
     this.#stopping = true
+    this.#shared.draining = true
     const running = this.#running
     this.#cards.stop()
     this.#desk.stop()
@@ -157,10 +158,15 @@ export class Route implements NorthRoute {
       running.runner.stop()
       running.commits.close()
       this.#silence(running)
-      for (const link of this.#links) link.socket.close(1012, 'another process serves this connector now')
+      this.closeLinks('another process serves this connector now')
       void Promise.all([running.main.close('fence lost'), running.tools.close('fence lost')])
     }
     this.options.onFenceLost?.()
+  }
+
+  /** Closes every xAgent link with 1012: the same connector may be served again a moment later. */
+  closeLinks(reason: string): void {
+    for (const link of this.#links) link.socket.close(1012, reason)
   }
 
   card(): HttpBody {
@@ -359,7 +365,8 @@ export class Route implements NorthRoute {
 
   /** Until no call runs and no ack is awaited, at most for the drain timeout. */
   async #settled(running: RouteParts): Promise<void> {
-    const busy = (): boolean => running.tools.running > running.typing.running || [...this.#table].some(({ channel }) => channel.inFlight.size > 0 || channel.jobs.size > 0)
+    const begun = ({ jobs }: Channel): boolean => [...jobs.values()].some(({ phase }) => phase !== 'queued')
+    const busy = (): boolean => running.tools.running > running.typing.running || running.relayed.running > 0 || [...this.#table].some(({ channel }) => channel.inFlight.size > 0 || begun(channel))
     const until = this.options.clock.monotonic() + this.options.settings.drainTimeoutMs
     while (busy() && this.options.clock.monotonic() < until) await this.#passed(DRAIN_POLL_MS)
   }

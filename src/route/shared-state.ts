@@ -10,6 +10,7 @@ export function newShared({ settings, presetFor, budget, flushChannels, newId, c
     limits: settings.limits,
     dialect: { preset: presetFor(null), tools: new Map() },
     budget,
+    draining: false,
     gate: newFlushGate(flushChannels),
     deltas: newDeltaCache(),
     fileLink: linkMaker(files?.publicUrl ?? null),

@@ -24,6 +24,8 @@ export class Agent {
   /** When each was taken, Unix ms. */
   readonly takenAt: number[] = []
   readonly endings = new Map<string, Ending>()
+  /** Words whose answer was accepted. */
+  readonly accepted = new Set<string>()
   /** No answer is given to messages meanwhile. */
   silent = false
   /** Whether some messages are refused for now. */
@@ -86,7 +88,10 @@ export class Agent {
   async #answer(channelId: string, messageId: string, text: string): Promise<void> {
     while (!this.#stopped) {
       const ended = await this.#once(channelId, messageId, text).catch(() => null)
-      if (ended !== null) return void this.endings.set(`${channelId} ${messageId}`, ended)
+      if (ended !== null) {
+        if (ended.status === 'accepted') this.accepted.add(text.replace(/^re:/, ''))
+        return void this.endings.set(`${channelId} ${messageId}`, ended)
+      }
       await after(REDELIVER_MS)
     }
   }

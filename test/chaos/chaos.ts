@@ -57,8 +57,8 @@ interface Push {
 
 const LEASE_MS = 1_000
 const SETTLE_MS = 90_000
-/** What was written so shortly before a kill or a cut may not have been read or committed. */
-const WINDOW_MS = 1_500
+/** What was written so shortly before a kill or a cut may not have been read or committed; what was committed is told by the store. */
+const WINDOW_MS = 5_000
 const PEOPLE = ['u_ann@im.wechat', 'u_bob@im.wechat', 'u_cyd@im.wechat']
 
 export async function chaos(options: ChaosOptions): Promise<ChaosResult> {
@@ -106,6 +106,10 @@ class Chaos {
   readonly #faultsAt: number[] = []
   /** Moments at which something was cut: what was written shortly before may have been lost unread. */
   readonly #cuts: { readonly connector: string; readonly at: number }[] = []
+  /** Words of messages that the store held when something was killed: these must end, whatever happened. */
+  readonly #committed = new Set<string>()
+  readonly #sent: { readonly connector: string; readonly channelId: string; readonly to: string; readonly text: string }[] = []
+  readonly #knownLost = new Set<string>()
   #serial = 0
 
   constructor(private readonly options: ChaosOptions, private readonly world: World) {}
@@ -137,6 +141,9 @@ class Chaos {
       for (const id of ids) connector.signIn(id)
       this.#channels.set(name, ids)
       connector.onTool((call) => this.#tool(call.toolId))
+      connector.events.on('sent', ({ channelId, to, text, toolId }) => { if (!toolId.endsWith('_typing')) this.#sent.push({ connector: name, channelId, to, text }) })
+      // What connectors know to have lost: nobody listened, or a backlog that a new message or a drop ended.
+      connector.events.on('lost', ({ payload }) => this.#knownLost.add(String(payload['raw_text'])))
     }
   }
 
@@ -170,11 +177,16 @@ class Chaos {
     const instance = random.of(instances)
     const [name, connector] = random.of([...connectors])
     const agent = agents.get(name) as Agent
+    const kill = async (...those: readonly Instance[]): Promise<void> => {
+      cutAll()
+      await Promise.all(those.map((one) => one.end('SIGKILL')))
+      await this.#noteCommitted()
+    }
     const cutAll = (): void => { for (const one of connectors.keys()) this.#cuts.push({ connector: one, at: Date.now() }) }
     return random.of([
-      { name: 'kill -9 of an instance', run: async () => { cutAll(); await instance.end('SIGKILL'); await after(random.between(200, 2_500)); await instance.start() } },
-      { name: 'kill -9 of an instance', run: async () => { cutAll(); await instance.end('SIGKILL'); await after(random.between(200, 2_500)); await instance.start() } },
-      { name: 'both instances killed', run: async () => { cutAll(); await Promise.all(instances.map((one) => one.end('SIGKILL'))); await Promise.all(instances.map((one) => one.start())) } },
+      { name: 'kill -9 of an instance', run: async () => { await kill(instance); await after(random.between(200, 2_500)); await instance.start() } },
+      { name: 'kill -9 of an instance', run: async () => { await kill(instance); await after(random.between(200, 2_500)); await instance.start() } },
+      { name: 'both instances killed', run: async () => { await kill(...instances); await Promise.all(instances.map((one) => one.start())) } },
       { name: 'an instance paused past its lease', run: async () => { cutAll(); instance.pause(); await after(3 * LEASE_MS); instance.goOn(); cutAll() } },
       { name: 'SIGTERM and a new start of an instance', run: async () => { cutAll(); await instance.end('SIGTERM'); cutAll(); await instance.start() } },
       { name: 'Redis killed and started', run: async () => { await redis.stop(); await after(random.between(200, 2_000)); await redis.start() } },
@@ -206,17 +218,15 @@ class Chaos {
   }
 
   async #judge(): Promise<ChaosResult> {
-    const { agents, connectors, instances } = this.world
+    const { agents, instances } = this.world
     const wrong: string[] = []
     const stored = await this.#stored(wrong)
     const seen = new Map<string, number>()
     for (const agent of agents.values()) for (const [text, count] of agent.taken) seen.set(text, (seen.get(text) ?? 0) + count)
-    // What connectors know to have lost: nobody listened, or a backlog that a new message or a drop ended.
-    const knownLost = new Set([...connectors.values()].flatMap((connector) => connector.events.all('lost').map(({ payload }) => String(payload['raw_text']))))
     const counts = { lost: 0, lostByV1: 0, duplicated: 0, doubled: 0, misdirected: 0, notSent: 0, inDoubt: 0 }
     for (const [text, push] of this.#pushes) {
       if (stored.terminal.has(text) || seen.has(text)) continue
-      if (knownLost.has(text) || this.#inWindow(push)) counts.lostByV1 += 1
+      if (!this.#committed.has(text) && (this.#knownLost.has(text) || this.#inWindow(push))) counts.lostByV1 += 1
       else {
         counts.lost += 1
         wrong.push(`lost: ${text}, ${push.outcome} at ${push.at}`)
@@ -227,8 +237,7 @@ class Chaos {
       wrong.push(`delivered ${count} times: ${text}`)
     }
     const sent = new Map<string, number>()
-    for (const [name, connector] of connectors) for (const { text, to, channelId, toolId } of connector.sent) {
-      if (toolId.endsWith('_typing')) continue
+    for (const { connector: name, text, to, channelId } of this.#sent) {
       sent.set(text, (sent.get(text) ?? 0) + 1)
       const [, legacyId, sender] = text.replace(/^re:/, '').split(' ')
       if (channelId !== legacyId || (name === 'wechat' && to !== sender)) {
@@ -260,20 +269,37 @@ class Chaos {
   }
 
   #acceptedAnswer(text: string): boolean {
-    const [name] = text.split(' ')
-    const agent = this.world.agents.get(name ?? '')
-    const message = agent?.xagent.received.find((one) => one.text === text)
-    return message !== undefined && agent?.endings.get(`${message.channelId} f_${message.messageId}`)?.status === 'accepted'
+    return this.world.agents.get(text.split(' ')[0] ?? '')?.accepted.has(text) === true
   }
 
   #inWindow({ connector, at }: Push): boolean {
     return this.#cuts.some((cut) => cut.connector === connector && at > cut.at - WINDOW_MS && at <= cut.at + WINDOW_MS)
   }
 
+  async #noteCommitted(): Promise<void> {
+    const store = new RedisStore(this.world.redis.url, { prefix: 'xig:', waitReplicas: 0 })
+    const byId = this.#byId()
+    try {
+      for (const name of this.world.connectors.keys()) {
+        for await (const { value } of eachRecord(store, name as RouteName, 'inbound')) {
+          const { originalId, messageId } = value as InboundRecord
+          const text = byId.get(`${name} ${originalId ?? messageId}`)
+          if (text !== undefined) this.#committed.add(text)
+        }
+      }
+    } finally {
+      await store.close()
+    }
+  }
+
+  #byId(): ReadonlyMap<string, string> {
+    return new Map([...this.#pushes.keys()].map((text) => [`${text.split(' ')[0]} ${9_000_000 + Number(text.split(' ').at(-1))}`, text]))
+  }
+
   /** What the store says of each push, by its words. */
   async #stored(wrong: string[]): Promise<{ terminal: Map<string, string>; pending: number; expired: number; evicted: number }> {
     const store = new RedisStore(this.world.redis.url, { prefix: 'xig:', waitReplicas: 0 })
-    const byId = new Map([...this.#pushes.keys()].map((text) => [`${text.split(' ')[0]} ${9_000_000 + Number(text.split(' ').at(-1))}`, text]))
+    const byId = this.#byId()
     const found = { terminal: new Map<string, string>(), pending: 0, expired: 0, evicted: 0 }
     try {
       for (const name of this.world.connectors.keys()) {

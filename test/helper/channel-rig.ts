@@ -65,7 +65,7 @@ export class Rig {
     this.channel.legacyOpen = true
     this.shared = {
       limits: { ...LIMITS, ...options.limits }, dialect: { preset: { ...preset, ...options.overrides }, tools: cardTools(null) },
-      budget: { usedBytes: 0, maxBytes: options.maxPendingBytes ?? 2 ** 28 }, gate: newFlushGate(50), deltas: newDeltaCache(), fileLink: null, run: 'run1', nextSeq: 1, nextDeadLetter: 0, jitterSeed: 1,
+      budget: { usedBytes: 0, maxBytes: options.maxPendingBytes ?? 2 ** 28 }, gate: newFlushGate(50), deltas: newDeltaCache(), fileLink: null, draining: false, run: 'run1', nextSeq: 1, nextDeadLetter: 0, jitterSeed: 1,
     }
     if (options.store !== undefined) this.#restore()
   }

@@ -37,8 +37,8 @@ export async function gatewayProcess(t: { teardown(fn: () => void): void }, fold
     ports,
     log: () => text,
     async kill(signal) {
-      // These two end nothing.
-      if (signal === 'SIGSTOP' || signal === 'SIGCONT') {
+      // These end nothing.
+      if (signal === 'SIGSTOP' || signal === 'SIGCONT' || signal === 'SIGHUP') {
         child.kill(signal)
         return { code: null, signal: null }
       }
