@@ -66,7 +66,7 @@ export class ConfigError extends Error {
   }
 }
 
-export type StoreErrorCode = 'store_unavailable' | 'fence_lost' | 'lease_held' | 'record_unreadable'
+export type StoreErrorCode = 'store_unavailable' | 'fence_lost' | 'lease_held' | 'record_unreadable' | 'record_newer'
 
 /** The store could not do what it was asked to. `fence_lost` and `lease_held` mean that another process owns the route. */
 export class StoreError extends Error {

@@ -11,6 +11,8 @@ import type { Route } from './route.js'
 
 /** How often a lease that another process holds is asked for again. */
 const ACQUIRE_RETRY_MS = 500
+/** How often loading is tried again. */
+const RELOAD_RETRY_MS = 5_000
 
 export interface OwnedRouteOptions {
   readonly name: RouteName
@@ -82,14 +84,32 @@ export class OwnedRoute {
       return this.#acquireLater()
     }
     this.#fence = fence
+    try {
+      await this.#route.start(fence)
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      return this.#notLoaded(fence, error)
+    }
     this.#waitingFor = null
-    await this.#route.start(fence)
     this.#renewLater(fence)
   }
 
-  #acquireLater(): void {
+  /** What is stored could not be read: nothing is done with half of it. Others may try, and this process does again. */
+  async #notLoaded(fence: Fence, error: StoreError): Promise<void> {
+    const { store, log } = this.options
+    if (this.#waitingFor !== error.message) log.error({ err: error }, 'what is stored of this route cannot be loaded')
+    this.#waitingFor = error.message
+    this.#fence = null
+    await this.#route.stop()
+    await store.release(fence).catch(() => {})
     if (this.#stopped) return
-    this.#cancel = this.options.clock.timer(ACQUIRE_RETRY_MS, () => void this.#work(this.#acquire()))
+    this.#route = this.#made()
+    this.#acquireLater(RELOAD_RETRY_MS)
+  }
+
+  #acquireLater(ms = ACQUIRE_RETRY_MS): void {
+    if (this.#stopped) return
+    this.#cancel = this.options.clock.timer(ms, () => void this.#work(this.#acquire()))
   }
 
   #renewLater(fence: Fence): void {

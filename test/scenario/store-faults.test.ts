@@ -1,4 +1,8 @@
 import t from 'tap'
+import { join } from 'node:path'
+import type { RouteName } from '../../src/protocol/ids.js'
+import { openStore } from '../../src/store/open.js'
+import type { Fence, Store } from '../../src/store/port.js'
 import { faultyStore, type Faults } from '../helper/faulty-store.js'
 import { openChannel, stand, until } from '../helper/stand.js'
 
@@ -80,3 +84,51 @@ t.test('a lost fence: links are closed, nothing is written or sent any more, rea
   t.equal(faults.commits, tried)
   t.equal(s.connector.toolCalls.length, 0)
 })
+
+t.test('what is stored cannot be read at the start: the route says so, loads when it can, and has lost nothing', { timeout: 60_000 }, async (t) => {
+  const faults = noFaults()
+  const s = await stand(t, { store: 'lmdb', wrapStore: faultyStore(faults) })
+  const { xagent, channelId, legacyId } = await openChannel(s)
+  await xagent.terminate()
+  s.connector.push(legacyId, { text: 'waits' })
+  await until(async () => (await s.metric('pending_messages', { direction: 'inbound' })) === 1, 'it waits')
+  await s.restartGateway(async () => { faults.reads = true })
+  t.match(await s.gateway.notReady(), [/^telegram: the disk is gone/])
+  faults.reads = false
+  await until(async () => (await s.gateway.notReady()).length === 0, 'it is loaded')
+  const back = s.xagent()
+  await back.connect()
+  await back.openChannel(channelId)
+  await back.waitFor('message', ({ text }) => text === 'waits')
+  await until(async () => (await s.metric('messages_total', { direction: 'inbound', outcome: 'accepted' })) === 1, 'accepted')
+  t.equal(await s.metric('ledger_imbalance', { direction: 'inbound' }), 0)
+})
+
+t.test('a record of a newer version is refused clearly, and stays as it is', { timeout: 60_000 }, async (t) => {
+  const s = await stand(t, { store: 'lmdb' })
+  await openChannel(s)
+  let record: Record<string, unknown> = {}
+  await s.restartGateway(async () => {
+    await inStore(s.folder, async (store, fence) => {
+      const [found] = (await store.list(fence.route, 'channel')).records
+      record = { ...(found?.value as object), v: 2, meaning: 'unknown' }
+      await store.commit([{ op: 'put', kind: 'channel', key: found?.key ?? '', value: record }], fence)
+    })
+  })
+  t.match(await s.gateway.notReady(), [/^telegram: the store holds a channel record of version 2, this gateway knows 1: start the newer version again/])
+  t.equal((await s.xagent().fetch('/connector-card.json')).status, 503)
+  await s.restartGateway(() => inStore(s.folder, async (store, fence) => {
+    t.strictSame((await store.list(fence.route, 'channel')).records[0]?.value, record)
+    await store.commit([{ op: 'put', kind: 'channel', key: (await store.list(fence.route, 'channel')).records[0]?.key ?? '', value: { ...record, v: 1 } }], fence)
+  }))
+  t.strictSame(await s.gateway.notReady(), [])
+})
+
+/** Something done to the store of a stand whose gateway does not run. */
+async function inStore(folder: string, work: (store: Store, fence: Fence) => Promise<void>): Promise<void> {
+  const store = openStore(`lmdb:${join(folder, 'store')}`, { sync: false, now: Date.now })
+  const fence = await store.acquire('telegram' as RouteName, 5_000)
+  await work(store, fence)
+  await store.release(fence)
+  await store.close()
+}
