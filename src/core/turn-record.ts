@@ -78,5 +78,7 @@ function isBeforeTurns(record: TurnRecord | (BeforeTurns & Pick<TurnRecord, 'tar
 
 /** A target as it is today: one that was written by an earlier version says nothing of files, typing and the last chat. */
 export function restoredTarget(target: ReplyTarget | null): ReplyTarget | null {
-  return target === null ? null : { ...{ file: null, lastChatOnly: false, typing: null }, ...target }
+  // One of today is taken as it is: a million of them may be loaded at a start.
+  if (target === null || Object.hasOwn(target, 'typing')) return target
+  return { ...{ file: null, lastChatOnly: false, typing: null }, ...target }
 }
