@@ -6,6 +6,7 @@ import type { GatewayConfig } from '../config/schema.js'
 import type { Gateway } from '../gateway.js'
 import { buildInfo } from '../ops/build-info.js'
 import { ConfigError } from '../protocol/errors.js'
+import { scrub } from '../protocol/redact.js'
 import { EXIT, UsageError, complain, print, readFlags, type Command } from './command.js'
 
 const HELP = `Usage: serve [--config <file>] [--connector <name>=<url> …]
@@ -62,7 +63,7 @@ async function reloaded(gateway: Gateway, load: () => GatewayConfig): Promise<vo
     const parts = [['changed', changed], ['added', added], ['removed', removed], ['started anew', restarted]] as const
     complain(`reloaded: ${parts.filter(([, names]) => names.length > 0).map(([what, names]) => `${what} ${names.join(', ')}`).join('; ') || 'nothing has changed'}`)
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
+    if (!(error instanceof ConfigError)) return complain(`reloaded in part: ${error instanceof Error ? scrub(error.message) : 'something failed'}; the log says more, a restart helps`)
     for (const problem of error.problems) complain(problem)
     complain('not reloaded: everything is as it was')
   }

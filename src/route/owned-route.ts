@@ -90,6 +90,7 @@ export class OwnedRoute {
       if (!(error instanceof StoreError)) throw error
       return this.#notLoaded(fence, error)
     }
+    if (this.#fence !== fence) return
     this.#waitingFor = null
     this.#renewLater(fence)
   }

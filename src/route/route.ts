@@ -101,6 +101,8 @@ export class Route implements NorthRoute {
     // First what is there, then what loading adds to it.
     await running.housekeeping.start()
     await loadChannels(store, running.context, (entry, effects) => running.runner.perform(entry, effects))
+    // Lost to another process, or told to stop, while it was loading: nothing is dialled any more.
+    if (this.#lost || this.#stopping) return
     const { legacyCard, legacySkill, lastAliveAt } = running.keeper.facts
     if (legacyCard !== null) this.#desk.take({ card: legacyCard, skill: legacySkill })
     running.gaps.started(lastAliveAt)

@@ -58,7 +58,7 @@ export class RedisLink {
     if (this.#watch !== null) clearInterval(this.#watch)
     // A server that is away is not waited for.
     if (this.#client.isReady) await this.#client.close().catch(() => {})
-    else this.#client.destroy()
+    else destroyed(this.#client)
   }
 
   async #send(command: readonly Argument[]): Promise<unknown> {
@@ -97,7 +97,7 @@ export class RedisLink {
       seen = this.#answered
       if (silent < SILENT_CHECKS) return
       silent = 0
-      this.#client.destroy()
+      destroyed(this.#client)
       this.#client = this.#connected()
     }, CHECK_MS)
     this.#watch.unref()
@@ -119,6 +119,15 @@ function madeClient(url: string): Client {
   } catch {
     // What it says may hold the password.
     throw new ConfigError(['store: this is no URL of Redis; must be redis://[user:password@]host[:port][/database], or rediss:// for TLS'])
+  }
+}
+
+/** What waits on it fails; one that has ended already says so by an error. */
+function destroyed(client: Client): void {
+  try {
+    client.destroy()
+  } catch {
+    // It is what was wanted.
   }
 }
 
