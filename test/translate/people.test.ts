@@ -33,8 +33,9 @@ for (const connector of FRONTED) {
 
   t.test(`${connector}: commands and approvals of a group are kept back, and say why`, async (t) => {
     for (const raw_text of ['/status north', '/stop', '@{approval:42} yes', '  /stop', '\n@{approval:42} yes', '\u200b/stop', '\u202a\u2066/stop', '\u0000/stop', '\u3164/stop', '\ufeff @{approval:42} yes']) {
-      t.equal(fate(pushed(connector, 'group', { raw_text })), 'command', raw_text)
-      t.equal(fate(pushed(connector, 'group', { raw_text }, { commands: 'none' })), 'command', raw_text)
+      // Some of them must not stand in a report as they are.
+      t.equal(fate(pushed(connector, 'group', { raw_text })), 'command', JSON.stringify(raw_text))
+      t.equal(fate(pushed(connector, 'group', { raw_text }, { commands: 'none' })), 'command', JSON.stringify(raw_text))
       t.equal(words(pushed(connector, 'group', { raw_text }, { commands: 'all' })), raw_text, 'allowed by the configuration')
     }
     t.equal(fate(pushed(connector, 'group', { raw_text: 'what does /stop do?' })), 'message', 'not at the front')
